@@ -182,6 +182,7 @@ fn cache(dice: &mut SeededRng) -> CacheSpec {
         write_back: dice.of(&[WriteBack::None, WriteBack::Full]),
         combine_writes: true,
         read_hits_on_written: dice.chance(0.5),
+        writes_update: false,
         hits_while_busy: dice.chance(0.5),
         writes_while_busy: dice.chance(0.5),
         almost_hits: dice.chance(0.3),
@@ -198,6 +199,8 @@ fn cache(dice: &mut SeededRng) -> CacheSpec {
             stop_in_sector: dice.chance(0.5),
             stop_on_write_hit: true,
             on_arrival: false,
+            whole_track: false,
+            sequential_only: false,
             ignores_host: false,
         },
     }

@@ -197,7 +197,12 @@ impl Cache {
             let (value, place) = match s.state {
                 State::Empty if room => (3, WritePlace::Fresh(i)),
                 State::Clean if room && s.busy_until <= now => {
-                    (if overlap { 4 } else { 2 }, WritePlace::Fresh(i))
+                    let value = match (overlap, self.spec.writes_update) {
+                        (true, true) => 1,
+                        (true, false) => 4,
+                        (false, _) => 2,
+                    };
+                    (value, WritePlace::Fresh(i))
                 }
                 State::Reading if room && s.busy_until <= now => (1, WritePlace::Fresh(i)),
                 State::Dirty
@@ -334,7 +339,9 @@ impl Cache {
         for (i, other) in self.segments.iter_mut().enumerate() {
             match other.state {
                 _ if i == index => {}
-                State::Clean if overlaps(other, lbn, end) => other.state = State::Empty,
+                State::Clean if overlaps(other, lbn, end) && !self.spec.writes_update => {
+                    other.state = State::Empty;
+                }
                 State::Reading if stop && overlaps(other, lbn, end) => other.state = State::Empty,
                 State::Reading if stop && (other.end..other.ahead_limit).contains(&lbn) => {
                     other.state = State::Clean;

@@ -164,8 +164,19 @@ struct DriveJob {
     /// The time at which its command has left the bus.
     off_bus: SimTime,
     after_read: bool,
+    /// Whether it begins where the previous command ended.
+    continues: bool,
     /// The place of a write's data in the buffer, once the buffer has accepted it.
     accepted: Option<Accepted>,
+}
+
+/// A track whose sectors are all in the buffer at a known time, unless a command needs the arm
+/// before.
+#[derive(Clone, Copy, Debug)]
+struct WholeTrack {
+    segment: usize,
+    lbns: (Lbn, Lbn),
+    at: SimTime,
 }
 
 /// The state of the media after the last write.
@@ -281,6 +292,10 @@ pub struct Drive {
     done: VecDeque<Completion>,
     next_tag: u64,
     last_was_read: bool,
+    /// The end of the previous command's sectors.
+    last_end: Option<Lbn>,
+    /// The track that is being read as a whole.
+    whole_track: Option<WholeTrack>,
     last_write: LastWrite,
     /// Random numbers that determine which reads keep the sectors that passed before the wanted
     /// ones.
@@ -332,6 +347,8 @@ impl Drive {
             done: VecDeque::new(),
             next_tag: 0,
             last_was_read: true,
+            last_end: None,
+            whole_track: None,
             last_write: LastWrite {
                 media_end: SimTime::ZERO,
                 end: Lbn(u64::MAX),
@@ -438,6 +455,7 @@ impl Drive {
         }
         if request.op != Op::Flush {
             self.last_was_read = request.op != Op::Write;
+            self.last_end = Some(request.end());
         }
     }
 
@@ -753,6 +771,19 @@ impl Drive {
             .set_joins(!leaves_sectors || !run.is_in_sector(now));
         if !more {
             self.take_arm(now);
+        }
+    }
+
+    /// Updates the segment of the track that is being read as a whole.
+    fn observe_whole_track(&mut self, now: SimTime) {
+        if let Some(WholeTrack { segment, lbns, at }) = self.whole_track
+            && now >= at
+        {
+            let held = self.cache.segment(segment);
+            if held.state != cache::State::Empty && (lbns.0..lbns.1).contains(&held.start) {
+                self.cache.extend_front(segment, lbns.0);
+            }
+            self.whole_track = None;
         }
     }
 

@@ -6,7 +6,7 @@ use super::oversize::ReadTransfers;
 use super::readahead::ReadAheadRun;
 use super::serve::{arm_ready, time_breakdown};
 use super::sweep::{Access, Leg, sweep};
-use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag};
+use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag, WholeTrack};
 use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
@@ -83,6 +83,7 @@ impl Drive {
             ready,
             off_bus: ready + self.controller.read_disconnect.get(after_read),
             after_read,
+            continues: self.last_end == Some(request.lbn),
             accepted: None,
         };
         if self.arm_is_free() {
@@ -121,6 +122,7 @@ impl Drive {
     pub(super) fn start_read(&mut self, job: DriveJob, at: SimTime, arriving: bool) {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
+        self.observe_whole_track(at);
         let Request { lbn, op, fua, .. } = job.request;
         let fill = if op == Op::Verify || fua {
             Fill::miss(None, lbn)
@@ -162,7 +164,7 @@ impl Drive {
         let from = self.hit_from(&job, at, arriving);
         let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
             Arm::ReadAhead(mut run) if run.segment == segment => {
-                self.bound_read_ahead(segment, &job.request);
+                self.bound_read_ahead(segment, &job);
                 run.set_limit(self.cache.segment(segment).ahead_limit);
                 Some(run)
             }
@@ -193,7 +195,7 @@ impl Drive {
         {
             return None;
         }
-        self.bound_read_ahead(segment, &job.request);
+        self.bound_read_ahead(segment, job);
         let limit = self.cache.segment(segment).ahead_limit;
         if limit <= end {
             return None;
@@ -287,6 +289,7 @@ impl Drive {
         };
         let going_on = matches!(self.arm, Arm::ReadAhead(_));
         self.arm = Arm::Idle;
+        self.whole_track = None;
         if let Some(segment) = fill.segment {
             if fill.hit {
                 self.cache.hit(segment);
@@ -393,7 +396,7 @@ impl Drive {
         legs: &mut Vec<Leg>,
     ) -> Option<ReadAheadRun> {
         let end = read.job.end();
-        if !read.fill.hit && self.keeps_passed_sectors() {
+        if !read.fill.hit && self.reads_ahead(read.job) && self.keeps_passed_sectors() {
             let start = self.first_on_arrival(&legs[0]);
             self.cache.extend_front(segment, start);
         }
@@ -402,7 +405,16 @@ impl Drive {
         if self.profile.cache.drop_delivered {
             self.cache.drop_before(segment, end);
         }
-        self.bound_read_ahead(segment, &read.job.request);
+        self.bound_read_ahead(segment, read.job);
+        if self.profile.cache.read_ahead.whole_track && self.reads_ahead(read.job) {
+            let last = &legs[legs.len() - 1];
+            let track = &last.piece.track;
+            self.whole_track = Some(WholeTrack {
+                segment,
+                lbns: (track.first_lbn, track.end_lbn()),
+                at: last.landed + self.mechanics.revolution(),
+            });
+        }
         let limit = self.cache.segment(segment).ahead_limit;
         if limit <= end {
             self.cache.set_reading(segment, false);
@@ -494,6 +506,11 @@ impl Drive {
         sent
     }
 
+    /// Returns whether a read makes the drive read more than it asks for.
+    fn reads_ahead(&self, job: &DriveJob) -> bool {
+        job.continues || !self.profile.cache.read_ahead.sequential_only
+    }
+
     /// Returns whether this read keeps sectors that passed before the wanted ones.
     fn keeps_passed_sectors(&mut self) -> bool {
         let access = &self.profile.access;
@@ -552,13 +569,14 @@ impl Drive {
     }
 
     /// Sets the bounds of read-ahead after a request.
-    fn bound_read_ahead(&mut self, segment: usize, request: &Request) {
+    fn bound_read_ahead(&mut self, segment: usize, job: &DriveJob) {
+        let request = &job.request;
         let ahead = &self.profile.cache.read_ahead;
         let size = u64::from(self.profile.cache.segment_sectors);
         let capacity = self.geometry.capacity().0;
         let end = request.end();
         let limit = match ahead.until {
-            _ if !self.applied_caching.read_ahead => end,
+            _ if !self.applied_caching.read_ahead || !self.reads_ahead(job) => end,
             ReadAheadUntil::None => end,
             // The track of the read's last sector decides, because a read that ends with its track
             // has not reached the next one.

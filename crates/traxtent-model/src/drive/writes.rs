@@ -35,6 +35,7 @@ impl Drive {
             ready: begun + overhead,
             off_bus: begun + overhead + disconnect,
             after_read,
+            continues: self.last_end == Some(request.lbn),
             accepted: None,
         };
         if self.arm_is_free() {
@@ -217,6 +218,8 @@ impl Drive {
     /// Writes to the media for a request that now has the arm.
     pub(super) fn start_write(&mut self, job: DriveJob, at: SimTime) {
         self.schedule.serve(job.request.lbn, job.end());
+        self.observe_whole_track(at);
+        self.whole_track = None;
         let free = self.take_arm(at);
         let Some(accepted) = job.accepted else { return };
         let (lbn, end) = (job.request.lbn, job.end());

@@ -1,6 +1,7 @@
 //! The values of a profile by dotted path, as used by `--set`, `[provenance]` and listings.
 
 use super::provenance::BY_HAND;
+use super::schema::{Absent, Kind};
 use super::{HostSpec, Profile, ProfileError};
 
 /// Keys that describe the profile rather than the drive.
@@ -30,6 +31,12 @@ fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
         }
         _ => paths.push(path),
     }
+}
+
+/// Returns whether a key is a switch that is off if it is absent.
+fn is_switch(key: &str) -> bool {
+    let key = super::schema::key(key);
+    key.is_some_and(|key| key.kind == Kind::Boolean && key.default == Absent::Is("false"))
 }
 
 impl Profile {
@@ -66,7 +73,13 @@ impl Profile {
         for part in key.split('.') {
             place = match place {
                 toml::Value::Array(list) => part.parse().ok().and_then(|i: usize| list.get_mut(i)),
-                toml::Value::Table(table) => table.get_mut(part),
+                toml::Value::Table(table) => {
+                    // Some switches are written only if they are on.
+                    if !table.contains_key(part) && is_switch(key) {
+                        table.insert(part.to_owned(), toml::Value::Boolean(false));
+                    }
+                    table.get_mut(part)
+                }
                 _ => None,
             }
             .ok_or_else(|| ProfileError::UnknownKey {

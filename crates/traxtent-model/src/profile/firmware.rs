@@ -115,6 +115,10 @@ pub struct CacheSpec {
     pub combine_writes: bool,
     /// Whether written data is kept for reads.
     pub read_hits_on_written: bool,
+    /// Whether a write updates the sectors that other segments hold for reads. Otherwise it empties
+    /// these segments.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub writes_update: bool,
     /// Whether hits are served while the media are busy with another request.
     pub hits_while_busy: bool,
     /// Whether writes are accepted into free segments while the media are busy with another
@@ -151,6 +155,7 @@ impl Default for CacheSpec {
             write_back: WriteBack::None,
             combine_writes: true,
             read_hits_on_written: true,
+            writes_update: false,
             hits_while_busy: false,
             writes_while_busy: false,
             almost_hits: true,
@@ -199,6 +204,14 @@ pub struct ReadAhead {
     /// sector continues with this.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_arrival: bool,
+    /// Whether the drive, once it has the rest of a track, also reads the sectors before the
+    /// request. It has the whole track a revolution after the head arrived there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole_track: bool,
+    /// Whether only a read that begins where the previous command ended makes the drive read ahead,
+    /// or keep the sectors that passed before the wanted ones. Otherwise every read does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sequential_only: bool,
     /// Whether the drive continues to read ahead, and to serve reads from its buffer, when its host
     /// switches both off (RCD = 1, DPTL = 0 of the caching mode page; paper Q, section 2.3).
     pub ignores_host: bool,
@@ -216,6 +229,8 @@ impl Default for ReadAhead {
             stop_in_sector: false,
             stop_on_write_hit: true,
             on_arrival: false,
+            whole_track: false,
+            sequential_only: false,
             ignores_host: false,
         }
     }

@@ -117,6 +117,7 @@ impl Buffer {
                 write_back: WriteBack::None,
                 combine_writes: true,
                 read_hits_on_written: true,
+                writes_update: false,
                 hits_while_busy: false,
                 writes_while_busy: false,
                 almost_hits: true,

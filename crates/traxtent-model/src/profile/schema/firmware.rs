@@ -282,6 +282,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "Whether written data is kept for reads.",
             ),
             switch(
+                "writes_update",
+                "Whether a write updates the sectors that other segments hold for reads (otherwise it empties these segments).",
+            ),
+            switch(
                 "hits_while_busy",
                 "Whether hits are served while the media are busy with another request.",
             ),
@@ -384,6 +388,14 @@ pub(super) const SECTIONS: &[Section] = &[
             switch(
                 "on_arrival",
                 "Whether tracks that are read ahead enter the buffer from the place where the head arrives on them.",
+            ),
+            switch(
+                "whole_track",
+                "Whether the drive, once it has the rest of a track, also reads the sectors before the request.",
+            ),
+            switch(
+                "sequential_only",
+                "Whether only a read that begins where the previous command ended makes the drive read ahead.",
             ),
             switch(
                 "ignores_host",
