@@ -10,6 +10,7 @@
 //! Events happen in order of time. Among events at the same picosecond, completions come before
 //! arrivals. The same drives, workload and seed give the same outcomes.
 
+pub mod agreement;
 pub mod arrays;
 pub mod efficiency;
 pub mod port;

@@ -13,6 +13,7 @@ use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError, nearest_name};
 use traxtent_sim::Host;
+use traxtent_units::Span;
 use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
 use crate::failure::{Failure, Result, warn};
@@ -140,6 +141,17 @@ impl Machine {
             names.len(),
             names.join(", ")
         )))
+    }
+
+    /// Returns the period of the spindle, if there is one drive and it rotates.
+    pub(crate) fn revolution(&self) -> Option<Span> {
+        match self.drives.as_slice() {
+            [drive] => {
+                let mechanics = drive.profile.mechanics.as_ref()?;
+                Some(Span::from_ms(60_000.0 / mechanics.rpm))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the files that describe the drives.

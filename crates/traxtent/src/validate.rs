@@ -7,8 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use traxtent_plot::{Curve, Validation};
+use traxtent_sim::agreement::{
+    ClassAgreement, HitAgreement, ReplayedRequest, class_agreement, hit_agreement,
+};
 use traxtent_sim::simulate;
-use traxtent_units::stats::{demerit, demerit_binned};
+use traxtent_units::request::Op;
+use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
+use traxtent_units::{Rng, Span};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
@@ -26,6 +31,14 @@ use crate::target::{Machine, TARGET_HELP};
 /// demerit is the root mean square of the horizontal distance between the distributions of
 /// simulated and measured response times, in ms and as a share of the measured mean. BINNED is the
 /// demerit computed from histograms, as by DiskSim's tool `rms`; compare it with DiskSim's figures.
+/// NOISE is the demerit that 19 of 20 perfect models would stay below: that of the measured times
+/// against random samples of themselves (in blocks of 100 requests; the seed is 1).
+///
+/// The second table compares read by read: whether the model and the real drive served it from the
+/// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
+/// takes in the model. BY CHANCE is the number of reads from the media that are expected to be that
+/// fast because the sector happened to be near; BEYOND CHANCE is the share of all reads on which the
+/// two disagree, without these. The third table compares the classes of requests.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -64,7 +77,69 @@ struct Verdict {
     rms_share: f64,
     mean_ms: f64,
     measured_mean_ms: f64,
+    /// The demerit that 19 of 20 perfect models would stay below, and the median of theirs.
+    noise_p95_ms: f64,
+    noise_median_ms: f64,
+    hits: Option<HitsJson>,
+    classes: Vec<ClassJson>,
 }
+
+/// [`HitAgreement`] as JSON.
+#[derive(Debug, Serialize)]
+struct HitsJson {
+    reads: u64,
+    both_hit: u64,
+    model_only: u64,
+    drive_only: u64,
+    by_chance: f64,
+    disagreement: f64,
+    beyond_chance: f64,
+}
+
+/// [`ClassAgreement`] as JSON.
+#[derive(Debug, Serialize)]
+struct ClassJson {
+    name: &'static str,
+    requests: u64,
+    mean_ms: f64,
+    measured_mean_ms: f64,
+    rms_ms: f64,
+}
+
+impl From<HitAgreement> for HitsJson {
+    fn from(hits: HitAgreement) -> HitsJson {
+        HitsJson {
+            reads: hits.reads,
+            both_hit: hits.both_hit,
+            model_only: hits.model_only,
+            drive_only: hits.drive_only,
+            by_chance: hits.by_chance,
+            disagreement: hits.disagreement(),
+            beyond_chance: hits.beyond_chance(),
+        }
+    }
+}
+
+impl From<ClassAgreement> for ClassJson {
+    fn from(class: ClassAgreement) -> ClassJson {
+        ClassJson {
+            name: class.name,
+            requests: class.requests,
+            mean_ms: class.mean_ms,
+            measured_mean_ms: class.measured_mean_ms,
+            rms_ms: class.rms_ms,
+        }
+    }
+}
+
+/// The replay of a trace.
+struct Replayed {
+    requests: Vec<ReplayedRequest>,
+    revolution: Option<Span>,
+}
+
+/// The seed of the samples that estimate the noise.
+const NOISE_SEED: u64 = 1;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -76,8 +151,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         check_pictures(folder, &pairs)?;
     }
     for pair in pairs {
-        let (mut simulated, mut measured) = match replay(&pair, &changes) {
-            Ok(Some(times)) => times,
+        let replayed = match replay(&pair, &changes) {
+            Ok(Some(replayed)) => replayed,
             Ok(None) => {
                 let trace = pair.trace.display();
                 note(format!(
@@ -90,6 +165,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 continue;
             }
         };
+        let requests = &replayed.requests;
+        let mut simulated: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
+        let mut measured: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
+        let noise = noise_floor(&measured, &mut Rng::new(NOISE_SEED)).unwrap_or(NoiseFloor {
+            median: 0.0,
+            p95: 0.0,
+        });
+        let hits = hit_agreement(requests, replayed.revolution);
+        let classes = class_agreement(requests).into_iter();
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
         let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
         let rms_binned_ms = demerit_binned(&simulated, &measured).unwrap_or(0.0);
@@ -102,6 +186,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             rms_share: rms_ms / measured_mean_ms,
             mean_ms,
             measured_mean_ms,
+            noise_p95_ms: noise.p95,
+            noise_median_ms: noise.median,
+            hits: hits.map(HitsJson::from),
+            classes: classes.map(ClassJson::from).collect(),
         };
         if let Some(folder) = &args.plot {
             draw(folder, &verdict, &simulated, &measured)?;
@@ -249,8 +337,8 @@ fn stem(path: &Path) -> String {
     name.to_owned()
 }
 
-/// Returns simulated and measured response times in ms; `None` if the trace has no measured times.
-fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+/// Replays a trace. Returns `None` if it has no measured times.
+fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<Replayed>> {
     let plan = TracePlan {
         pace: Some(ReplayPace::SemiClosed),
         ..TracePlan::default()
@@ -263,16 +351,26 @@ fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<(Vec<f64>,
     if source.records().format() != TraceFormat::DiskSimValidate {
         return Ok(None);
     }
-    let (mut simulated, mut measured) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
     simulate(&mut machine.host()?, &mut source, |outcome| {
         if let Some(time) = outcome.arrival.measured {
-            simulated.push(outcome.response().as_ms());
-            measured.push(time.as_ms());
+            let request = &outcome.completion.request;
+            requests.push(ReplayedRequest {
+                is_read: request.op != Op::Write,
+                sectors: request.sectors,
+                served: outcome.completion.served,
+                simulated_ms: outcome.response().as_ms(),
+                rotation_ms: outcome.completion.breakdown.rotation.as_ms(),
+                measured_ms: time.as_ms(),
+            });
         }
         true
     })
     .map_err(|error| simulation_failure(&pair.trace, &error))?;
-    Ok((!measured.is_empty()).then_some((simulated, measured)))
+    Ok((!requests.is_empty()).then(|| Replayed {
+        requests,
+        revolution: machine.revolution(),
+    }))
 }
 
 fn write(verdicts: &[Verdict]) -> Result<()> {
@@ -284,6 +382,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
         ("DEMERIT", Side::Right),
         ("SHARE OF MEAN", Side::Right),
         ("BINNED", Side::Right),
+        ("NOISE", Side::Right),
     ]);
     for verdict in verdicts {
         table.row([
@@ -294,12 +393,69 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
             format!("{:.3} ms", verdict.rms_ms),
             format!("{:.1} %", verdict.rms_share * 100.0),
             format!("{:.3} ms", verdict.rms_binned_ms),
+            format!("{:.3} ms", verdict.noise_p95_ms),
         ]);
     }
     let mut out = output::stdout();
     table.write(&mut out)?;
+    writeln!(out)?;
+    hit_table(verdicts).write(&mut out)?;
+    writeln!(out)?;
+    class_table(verdicts).write(&mut out)?;
     out.flush()?;
     output::finish(out)
+}
+
+/// Returns the table of reads that the model and the drive served from the buffer.
+fn hit_table(verdicts: &[Verdict]) -> Table {
+    let mut table = Table::new([
+        ("TRACE", Side::Left),
+        ("READS", Side::Right),
+        ("HIT IN BOTH", Side::Right),
+        ("IN THE MODEL ONLY", Side::Right),
+        ("IN THE DRIVE ONLY", Side::Right),
+        ("BY CHANCE", Side::Right),
+        ("BEYOND CHANCE", Side::Right),
+    ]);
+    for verdict in verdicts {
+        if let Some(hits) = &verdict.hits {
+            table.row([
+                verdict.trace.clone(),
+                hits.reads.to_string(),
+                hits.both_hit.to_string(),
+                hits.model_only.to_string(),
+                hits.drive_only.to_string(),
+                format!("{:.1}", hits.by_chance),
+                format!("{:.2} %", hits.beyond_chance * 100.0),
+            ]);
+        }
+    }
+    table
+}
+
+/// Returns the table of the classes of requests.
+fn class_table(verdicts: &[Verdict]) -> Table {
+    let mut table = Table::new([
+        ("TRACE", Side::Left),
+        ("CLASS IN THE MODEL", Side::Left),
+        ("REQUESTS", Side::Right),
+        ("SIMULATED MEAN", Side::Right),
+        ("MEASURED MEAN", Side::Right),
+        ("DEMERIT", Side::Right),
+    ]);
+    for verdict in verdicts {
+        for class in &verdict.classes {
+            table.row([
+                verdict.trace.clone(),
+                class.name.to_owned(),
+                class.requests.to_string(),
+                format!("{:.3} ms", class.mean_ms),
+                format!("{:.3} ms", class.measured_mean_ms),
+                format!("{:.3} ms", class.rms_ms),
+            ]);
+        }
+    }
+    table
 }
 
 /// Checks that a picture of each trace can be written, before anything is replayed.

@@ -9,6 +9,8 @@
 //! the samples themselves. On the measured traces that come with DiskSim, the two differ by less
 //! than 0.001 ms on five drives, by 0.004 ms on the HP C2247A, and by 0.017 ms on the HP C3323A.
 
+use crate::Rng;
+
 /// The number of quantiles at which distributions of unequal sizes are compared.
 pub const DEMERIT_QUANTILES: usize = 10_000;
 
@@ -52,6 +54,44 @@ pub fn demerit_binned(simulated_ms: &[f64], measured_ms: &[f64]) -> Option<f64> 
         apart * apart
     }));
     Some(libm::sqrt(mean_square))
+}
+
+/// The demerit that a perfect model would have by chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoiseFloor {
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile: 19 of 20 perfect models are closer.
+    pub p95: f64,
+}
+
+/// The number of consecutive requests in a block of [`noise_floor`]. Within a block, the order of
+/// requests, and with it their dependence on each other, is kept.
+pub const NOISE_BLOCK: usize = 100;
+
+/// The number of samples that [`noise_floor`] draws.
+pub const NOISE_SAMPLES: usize = 200;
+
+/// Returns the noise floor of measured times, given in the order of the requests: the demerit of
+/// the times against samples of themselves, each drawn in blocks with replacement (block bootstrap;
+/// Kuensch, The Annals of Statistics 17(3), 1989). Returns `None` if there are no times.
+pub fn noise_floor(measured: &[f64], rng: &mut Rng) -> Option<NoiseFloor> {
+    let blocks: Vec<&[f64]> = measured.chunks(NOISE_BLOCK).collect();
+    let mut sorted = measured.to_vec();
+    let mut found = Vec::with_capacity(NOISE_SAMPLES);
+    for _ in 0..NOISE_SAMPLES {
+        let mut sample = Vec::with_capacity(measured.len() + NOISE_BLOCK);
+        while sample.len() < measured.len() {
+            sample.extend_from_slice(blocks[rng.below(blocks.len() as u64) as usize]);
+        }
+        sample.truncate(measured.len());
+        found.push(demerit(&mut sample, &mut sorted)?);
+    }
+    found.sort_unstable_by(f64::total_cmp);
+    Some(NoiseFloor {
+        median: found[NOISE_SAMPLES / 2],
+        p95: found[NOISE_SAMPLES * 95 / 100],
+    })
 }
 
 /// The mean of at least one number.

@@ -1,7 +1,7 @@
 //! Statistics of response times: means, percentiles, breakdowns, and the distance between two
 //! distributions.
 //!
-//! All of them use bounded memory except [`demerit()`], which needs both samples as a whole. No
+//! All of them use bounded memory except [`demerit()`] and [`noise_floor`], which need whole samples. No
 //! result depends on the order in which threads finish: counts and sums are added in the caller's
 //! order.
 
@@ -10,7 +10,9 @@ mod interval;
 mod moments;
 mod quantiles;
 
-pub use demerit::{DEMERIT_QUANTILES, demerit, demerit_binned};
+pub use demerit::{
+    DEMERIT_QUANTILES, NOISE_BLOCK, NOISE_SAMPLES, NoiseFloor, demerit, demerit_binned, noise_floor,
+};
 pub use interval::{ConfidenceInterval, ConfidenceLevel};
 pub use moments::{ComponentMeans, Moments};
 pub use quantiles::{QUANTILE_ERROR, Quantiles, SAMPLES_EXACT};

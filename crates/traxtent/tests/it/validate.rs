@@ -40,6 +40,51 @@ fn no_worse_than_disksim() {
     }
 }
 
+/// With the buffer's figures found in the first half of each trace, do model and drive agree read by
+/// read on what is in the buffer? The results page has the same figures. Each set was chosen for the
+/// first half; the whole trace is judged here.
+#[test]
+fn hits_agree() {
+    let data = shared_data!("disksim");
+    let whole_track = [
+        "cache.writes_update=true",
+        "cache.read_ahead.whole_track=true",
+    ];
+    let sequential = [
+        "cache.segment_sectors=512",
+        "cache.read_ahead.max_sectors=0",
+        "cache.read_ahead.until=segment-end",
+        "cache.read_ahead.sequential_only=true",
+        "access.read_on_arrival=true",
+    ];
+    let from_start = [
+        "cache.read_ahead.max_sectors=0",
+        "cache.read_ahead.max_from_request_start=true",
+    ];
+    let dropped = ["cache.drop_delivered=true", "cache.segments=2"];
+    // The trace, its figures, and the bound on the share of reads that differ beyond chance.
+    let drives: [(&str, Vec<&str>, f64); 7] = [
+        ("atlas10k", whole_track.to_vec(), 0.01),
+        ("atlas_III", [&whole_track[..], &sequential].concat(), 0.01),
+        ("barracuda", dropped.to_vec(), 0.01),
+        // Missed: about one in a hundred reads finds nothing although read-ahead should have it.
+        ("cheetah4LP", dropped.to_vec(), 0.015),
+        ("hp_c2247a", vec![], 0.01),
+        ("hp_c3323a", vec![], 0.01),
+        ("ibm18es", from_start.to_vec(), 0.01),
+    ];
+    for (name, figures, bound) in drives {
+        let trace = data.join(format!("{name}.trace"));
+        let mut arguments = vec!["validate", trace.to_str().unwrap(), "--quiet", "--json"];
+        figures
+            .iter()
+            .for_each(|figure| arguments.extend(["--set", figure]));
+        let verdicts = json(&arguments);
+        let beyond = verdicts[0]["hits"]["beyond_chance"].as_f64().unwrap();
+        assert!(beyond <= bound, "{name}: {beyond}");
+    }
+}
+
 /// Are traces without parameters, and parameters without traces, reported?
 #[test]
 fn incomplete_pairs_are_reported() {

@@ -1,5 +1,6 @@
 //! Tests of the drive: exact times of a tiny drive, and properties that hold for every drive.
 
+mod buffer;
 mod disksim;
 mod host_settings;
 mod partitions;
