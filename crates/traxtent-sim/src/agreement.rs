@@ -47,27 +47,19 @@ pub struct HitAgreement {
     pub model_only: u64,
     /// Reads that only the real drive served from the buffer.
     pub drive_only: u64,
-    /// The part of `drive_only` that is expected by chance: reads from the media with almost no
-    /// rotational latency.
-    pub by_chance: f64,
+    /// The largest part of `drive_only` that is expected by chance: reads from the media with almost
+    /// no rotational latency. It is an upper bound, because the fastest access of the model may be
+    /// faster than that of the drive.
+    pub by_chance_max: f64,
 }
 
 impl HitAgreement {
-    /// Returns the share of the reads on which the model and the drive disagree.
+    /// Returns the share of the reads on which the model and the drive disagree, those by chance
+    /// included.
     pub fn disagreement(&self) -> f64 {
-        self.share((self.model_only + self.drive_only) as f64)
-    }
-
-    /// Returns the share of the reads on which they disagree, without those expected by chance.
-    pub fn beyond_chance(&self) -> f64 {
-        let drive_only = (self.drive_only as f64 - self.by_chance).max(0.0);
-        self.share(self.model_only as f64 + drive_only)
-    }
-
-    fn share(&self, reads: f64) -> f64 {
         match self.reads {
             0 => 0.0,
-            all => reads / all as f64,
+            reads => (self.model_only + self.drive_only) as f64 / reads as f64,
         }
     }
 }
@@ -108,7 +100,7 @@ pub fn hit_agreement(
         found.drive_only += u64::from(!in_model && in_drive);
         if let (false, Some(revolution)) = (in_model, revolution) {
             let least = request.simulated_ms - request.rotation_ms;
-            found.by_chance += ((limit - least) / revolution.as_ms()).clamp(0.0, 1.0);
+            found.by_chance_max += ((limit - least) / revolution.as_ms()).clamp(0.0, 1.0);
         }
     }
     Some(found)

@@ -36,9 +36,9 @@ use crate::target::{Machine, TARGET_HELP};
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
-/// takes in the model. BY CHANCE is the number of reads from the media that are expected to be that
-/// fast because the sector happened to be near; BEYOND CHANCE is the share of all reads on which the
-/// two disagree, without these. The third table compares the classes of requests.
+/// takes in the model. DISAGREE is the share of all reads on which the two differ. At most as many
+/// as BY CHANCE differ because a sector on the media happened to be near the head. The third table
+/// compares the classes of requests.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -91,9 +91,8 @@ struct HitsJson {
     both_hit: u64,
     model_only: u64,
     drive_only: u64,
-    by_chance: f64,
+    by_chance_max: f64,
     disagreement: f64,
-    beyond_chance: f64,
 }
 
 /// [`ClassAgreement`] as JSON.
@@ -113,9 +112,8 @@ impl From<HitAgreement> for HitsJson {
             both_hit: hits.both_hit,
             model_only: hits.model_only,
             drive_only: hits.drive_only,
-            by_chance: hits.by_chance,
+            by_chance_max: hits.by_chance_max,
             disagreement: hits.disagreement(),
-            beyond_chance: hits.beyond_chance(),
         }
     }
 }
@@ -415,7 +413,7 @@ fn hit_table(verdicts: &[Verdict]) -> Table {
         ("IN THE MODEL ONLY", Side::Right),
         ("IN THE DRIVE ONLY", Side::Right),
         ("BY CHANCE", Side::Right),
-        ("BEYOND CHANCE", Side::Right),
+        ("DISAGREE", Side::Right),
     ]);
     for verdict in verdicts {
         if let Some(hits) = &verdict.hits {
@@ -425,8 +423,8 @@ fn hit_table(verdicts: &[Verdict]) -> Table {
                 hits.both_hit.to_string(),
                 hits.model_only.to_string(),
                 hits.drive_only.to_string(),
-                format!("{:.1}", hits.by_chance),
-                format!("{:.2} %", hits.beyond_chance * 100.0),
+                format!("{:.0}", hits.by_chance_max),
+                format!("{:.2} %", hits.disagreement * 100.0),
             ]);
         }
     }

@@ -62,7 +62,7 @@ fn hits_agree() {
         "cache.read_ahead.max_from_request_start=true",
     ];
     let dropped = ["cache.drop_delivered=true", "cache.segments=2"];
-    // The trace, its figures, and the bound on the share of reads that differ beyond chance.
+    // The trace, its figures, and the bound on the share of reads that differ.
     let drives: [(&str, Vec<&str>, f64); 7] = [
         ("atlas10k", whole_track.to_vec(), 0.01),
         ("atlas_III", [&whole_track[..], &sequential].concat(), 0.01),
@@ -80,8 +80,8 @@ fn hits_agree() {
             .iter()
             .for_each(|figure| arguments.extend(["--set", figure]));
         let verdicts = json(&arguments);
-        let beyond = verdicts[0]["hits"]["beyond_chance"].as_f64().unwrap();
-        assert!(beyond <= bound, "{name}: {beyond}");
+        let disagreement = verdicts[0]["hits"]["disagreement"].as_f64().unwrap();
+        assert!(disagreement <= bound, "{name}: {disagreement}");
     }
 }
 
