@@ -143,6 +143,8 @@ fn package() -> Command {
     cargo.args(["package", "--quiet", "--allow-dirty", "--offline"]);
     cargo.arg("--target-dir").arg(&folder);
     cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
+    // The packages are only built, never run.
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
     cargo
 }
 
