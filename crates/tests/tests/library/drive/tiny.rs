@@ -51,6 +51,7 @@ pub(crate) fn tiny() -> Profile {
             write_back: WriteBack::None,
             combine_writes: true,
             read_hits_on_written: true,
+            writes_update: false,
             hits_while_busy: false,
             writes_while_busy: false,
             almost_hits: false,
