@@ -15,8 +15,8 @@ use traxtent_units::Span;
 use traxtent_units::stats::demerit;
 
 /// The time above that of a buffer hit of the same size, up to which a read counts as a hit, in
-/// milliseconds. In the measured traces of DiskSim, the number of reads by this time has its minimum
-/// between 0.5 ms and 2 ms.
+/// milliseconds. In the measured traces of DiskSim, the number of reads by this time has its
+/// minimum between 0.5 ms and 2 ms.
 pub const HIT_MARGIN_MS: f64 = 0.5;
 
 /// A request of a measured trace, after its replay on a model.
@@ -47,9 +47,9 @@ pub struct HitAgreement {
     pub model_only: u64,
     /// Reads that only the real drive served from the buffer.
     pub drive_only: u64,
-    /// The largest part of `drive_only` that is expected by chance: reads from the media with almost
-    /// no rotational latency. It is an upper bound, because the fastest access of the model may be
-    /// faster than that of the drive.
+    /// The largest part of `drive_only` that is expected by chance: reads from the media with
+    /// almost no rotational latency. It is an upper bound, because the fastest access of the model
+    /// may be faster than that of the drive.
     pub by_chance_max: f64,
 }
 
