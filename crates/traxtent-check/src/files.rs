@@ -36,15 +36,10 @@ pub struct Mounted {
 pub fn extents_of_mounted(path: &Path, host: &HostPaths) -> io::Result<Mounted> {
     use fiemap::FiemapExtentFlags as Flags;
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() {
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-    let link = host.sys.join(format!("dev/block/{major}:{minor}"));
-    let real = fs::canonicalize(&link)
-        .map_err(|_| io::Error::other("its file system is not on a block device of its own"))?;
-    let name = real.file_name().unwrap_or_default();
+    let device = device_of_mounted(path, host)?;
     let mut extents = Vec::new();
     for extent in fiemap::fiemap(path)? {
         let extent = extent?;
@@ -55,10 +50,21 @@ pub fn extents_of_mounted(path: &Path, host: &HostPaths) -> io::Result<Mounted> 
             );
         }
     }
-    Ok(Mounted {
-        device: host.dev.join(name),
-        extents,
-    })
+    Ok(Mounted { device, extents })
+}
+
+/// Returns the block device of the mounted file system that holds a file or directory.
+///
+/// # Errors
+/// Returns an error if the path does not exist, or if its file system has no block device of its
+/// own.
+pub fn device_of_mounted(path: &Path, host: &HostPaths) -> io::Result<PathBuf> {
+    let device = fs::metadata(path)?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let link = host.sys.join(format!("dev/block/{major}:{minor}"));
+    let real = fs::canonicalize(&link)
+        .map_err(|_| io::Error::other("its file system is not on a block device of its own"))?;
+    Ok(host.dev.join(real.file_name().unwrap_or_default()))
 }
 
 /// Appends a range, or extends the last one if the range follows it directly.

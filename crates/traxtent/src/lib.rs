@@ -18,6 +18,7 @@
 //! | find the tracks of a drive | [`traxtent-probe`] | [`Target`], [`extract`] |
 //! | keep and look up tracks | [`traxtent-map`] | [`TrackMap`], [`MapFile`] |
 //! | place data | [`traxtent-layout`] | [`Partition`], [`Allocator`], [`raid::Array`] |
+//! | put files on whole tracks | [`traxtent-file`] | [`realign`], [`TrackReader`] |
 //! | keep data on several disks | [`traxtent-volume`] | [`NewVolume`], [`Volume`] |
 //! | read DiskSim's files | [`traxtent-disksim`] | [`load_system`] |
 //! | encode, decode or serve SCSI commands | [`traxtent-scsi`] | [`DeviceServer`] |
@@ -51,6 +52,9 @@
 //! [`Partition`]: ../traxtent_layout/struct.Partition.html
 //! [`Allocator`]: ../traxtent_layout/struct.Allocator.html
 //! [`raid::Array`]: ../traxtent_layout/raid/struct.Array.html
+//! [`traxtent-file`]: ../traxtent_file/index.html
+//! [`realign`]: ../traxtent_file/fn.realign.html
+//! [`TrackReader`]: ../traxtent_file/struct.TrackReader.html
 //! [`traxtent-volume`]: ../traxtent_volume/index.html
 //! [`NewVolume`]: ../traxtent_volume/struct.NewVolume.html
 //! [`Volume`]: ../traxtent_volume/struct.Volume.html
@@ -85,6 +89,7 @@ mod demo;
 mod drives;
 mod failure;
 mod fault;
+mod file;
 mod html;
 mod input;
 #[cfg(feature = "lab")]
@@ -134,6 +139,7 @@ enum Verb {
     Doctor(serve::doctor::Args),
     Drives(drives::Args),
     Fault(fault::Args),
+    File(file::Args),
     #[cfg(feature = "lab")]
     Lab(lab::Args),
     /// Explain that this build has no experiments
@@ -187,6 +193,7 @@ pub fn main() -> ExitCode {
         Verb::Doctor(args) => serve::doctor::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Fault(args) => fault::run(args),
+        Verb::File(args) => file::run(args),
         #[cfg(feature = "lab")]
         Verb::Lab(args) => lab::run(args),
         #[cfg(not(feature = "lab"))]

@@ -24,6 +24,61 @@ const SAMPLE: CheckSample = CheckSample {
     tracks: 64,
 };
 
+/// The size of the sample before files are moved: some seconds.
+const SHORT_SAMPLE: CheckSample = CheckSample {
+    translated: 200,
+    runs: 4,
+    tracks: 32,
+};
+
+/// Tests a short sample of the boundaries of a map on a device. Fails if it finds a boundary that
+/// has moved, or if the device cannot be timed.
+///
+/// `is_model` says that the map is that of a model, which does not know who made the device.
+pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool) -> Result<()> {
+    let mut target = super::device::open_device(node, false)?;
+    let meter = ProbeMeter::start(&target)?;
+    let fits = if is_model {
+        fits_size(map, target.identity())
+    } else {
+        belongs(map, target.identity())
+    };
+    fits.map_err(|problem| Failure::at(name, problem))?;
+    let mut watched = meter.watch(&mut target);
+    let mut bar = None;
+    let mut progress = |_, total| {
+        bar.get_or_insert_with(|| Progress::new("boundaries of the map tested", Some(total)))
+            .add(1);
+    };
+    let mut rng = Rng::new(1);
+    let result = traxtent_probe::check_map(
+        &mut watched,
+        &map.tracks,
+        SHORT_SAMPLE,
+        &mut rng,
+        &mut progress,
+    );
+    let _ = target.switch_caching(true);
+    let remedy = "probe the drive again, or use --trust-map if the map is right";
+    let checked = result.map_err(|error| match error {
+        _ if meter.stopped() => meter.early_end("stopped".to_owned()),
+        ProbeError::NotRotating(_) => Failure::Finding(format!(
+            "{}: the map cannot be tested: {error}; use --trust-map if it is right",
+            node.display()
+        )),
+        _ => Failure::Io(format!("{}: {error}", node.display())),
+    })?;
+    match checked.moved {
+        None => Ok(()),
+        Some(moved) => Err(Failure::Finding(format!(
+            "{name} is not the map of {}: at LBN {}: {}; {remedy}",
+            node.display(),
+            moved.lbn,
+            moved.says
+        ))),
+    }
+}
+
 /// The result of a check.
 pub(super) struct Report {
     map: String,
@@ -73,6 +128,11 @@ fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
             .check_drive(identity)
             .map_err(|mismatch| mismatch.to_string());
     }
+    fits_size(file, identity)
+}
+
+/// Checks that a map does not end after the end of the drive.
+fn fits_size(file: &MapFile, identity: &Identity) -> Result<(), String> {
     if file.tracks.end().0 > identity.capacity.0 {
         return Err(format!(
             "ends at LBN {}, but the drive ends at LBN {}",

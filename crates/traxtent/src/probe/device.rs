@@ -69,7 +69,8 @@ fn is_device(path: &Path) -> bool {
     }
 }
 
-fn open_device(path: &Path, destructive: bool) -> Result<Device> {
+/// Opens a device, or an image of one, for a probe.
+pub(super) fn open_device(path: &Path, destructive: bool) -> Result<Device> {
     if destructive {
         check_unused(path).map_err(|error| Failure::Io(format!("--destructive {error}")))?;
     }

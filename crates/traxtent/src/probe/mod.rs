@@ -21,6 +21,7 @@ use crate::output;
 use crate::overwrite;
 use crate::parse;
 use crate::target::TARGET_HELP;
+pub(crate) use check::verify_map;
 use device::Subject;
 use meter::ProbeMeter;
 use search::ProbePlan;

@@ -1,0 +1,101 @@
+//! Making a new file on whole tracks.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, linkat};
+use traxtent_layout::Partition;
+
+use crate::plan::FilePlan;
+use crate::pool::{Pool, nameless};
+use crate::realign::{Mover, RealignOptions, RealignReport};
+use crate::{FileError, FileSystem, file_extents};
+
+/// The permissions of a new file, from which the kernel subtracts the user's umask.
+const READABLE: Mode = Mode::from_raw_mode(0o666);
+
+/// Creates a file of `bytes` zeros whose space is allocated along tracks, as far as the free space
+/// permits. The file gets its name only once it is complete.
+///
+/// `progress` is as for [`realign`](crate::realign()). If it ends the work, no file is created.
+/// Returns the work done, or `None` if it was ended.
+///
+/// # Errors
+/// Returns an error if the file exists, if the file system is not ext4 or has not enough free
+/// space, or if a system call fails. No file is created then.
+pub fn allocate(
+    path: &Path,
+    bytes: u64,
+    system: &FileSystem,
+    partition: &Partition,
+    options: &RealignOptions,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Option<RealignReport>, FileError> {
+    let failed = |what: &'static str| {
+        move |error: io::Error| FileError::System {
+            path: path.to_owned(),
+            what,
+            error,
+        }
+    };
+    let unsuitable = |why: String| FileError::Unsuitable {
+        path: path.to_owned(),
+        why,
+    };
+    if system.name != "ext4" {
+        let why = format!("on {}; only ext4 can exchange blocks", system.name);
+        return Err(unsuitable(why));
+    }
+    if std::fs::symlink_metadata(path).is_ok() {
+        let why = "exists already; `traxtent file realign` moves existing files";
+        return Err(unsuitable(why.to_owned()));
+    }
+    let folder_path = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder_path, flags, Mode::empty())
+        .map_err(|error| failed("open the directory of")(error.into()))?;
+    let folder = File::from(folder);
+    let file = nameless(&folder, READABLE).map_err(failed("create"))?;
+    fallocate(&file, FallocateFlags::empty(), 0, bytes)
+        .map_err(|error| failed("allocate the space of")(error.into()))?;
+    let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+    let pool = Pool::new(
+        folder_path,
+        partition.clone(),
+        system.block_bytes,
+        options.extra_bytes_max,
+    )
+    .map_err(failed("use the directory of"))?;
+    let mut mover = Mover {
+        file: &file,
+        block_bytes: system.block_bytes,
+        pool,
+        report: RealignReport::default(),
+        unsynced_bytes: 0,
+    };
+    let mut is_ended = false;
+    let mut watch = |moved, left| {
+        let flow = progress(moved, left);
+        is_ended |= flow.is_break();
+        flow
+    };
+    let plan = FilePlan::new(&extents, partition, system.block_bytes);
+    mover.run(plan, &mut watch).map_err(failed("move"))?;
+    if is_ended {
+        return Ok(None);
+    }
+    file.sync_all().map_err(failed("write"))?;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)
+        .map_err(|error| failed("create")(error.into()))?;
+    folder
+        .sync_all()
+        .map_err(failed("write the directory of"))?;
+    Ok(Some(mover.finish()))
+}

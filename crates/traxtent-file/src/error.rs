@@ -1,0 +1,38 @@
+//! The errors of this crate.
+
+use std::io;
+use std::path::PathBuf;
+
+use traxtent_check::target::TargetError;
+use traxtent_layout::LayoutError;
+use traxtent_units::system_message;
+
+/// The reason why a file cannot be located, moved or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The system refused an operation on a file.
+    #[error("{}: cannot {what}: {}", path.display(), system_message(error))]
+    System {
+        /// The path of the file.
+        path: PathBuf,
+        /// The operation.
+        what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The file, or its file system, does not permit what was asked.
+    #[error("{}: {why}", path.display())]
+    Unsuitable {
+        /// The path of the file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// The devices below the file system cannot be examined.
+    #[error(transparent)]
+    Device(#[from] TargetError),
+    /// The track map does not cover the file system.
+    #[error("the track map: {0}")]
+    Map(#[from] LayoutError),
+}

@@ -1,0 +1,34 @@
+//! Files on whole tracks, on an unmodified Linux kernel (paper T, section 3.2; paper Q, section
+//! 2.4).
+//!
+//! - [`FileSystem`] finds the drives below a mounted file system, and the place of its bytes on
+//!   them. [`file_extents`] asks the kernel where a file's bytes are. [`summarize`] tells which of
+//!   them fill whole tracks.
+//! - [`realign()`] moves an existing file of ext4 onto whole tracks, and [`allocate()`] makes a new
+//!   one there.
+//! - [`TrackReader`] reads a file in requests that each stay on one track.
+//!
+//! # Invariants
+//! The content of a file is the same at every moment and after any crash: only the kernel moves
+//! data, under its own locks and its journal. Blocks that are held meanwhile belong to files
+//! without a name, so they are free again once the process ends, however it ends.
+
+mod allocate;
+mod error;
+mod extents;
+mod place;
+mod plan;
+mod pool;
+mod read;
+mod realign;
+mod summary;
+mod supply;
+
+pub use allocate::allocate;
+pub use error::FileError;
+pub use extents::{FileExtent, file_extents};
+pub use place::{DrivePiece, FileSystem, TrackedDrive};
+pub use plan::{Forecast, forecast};
+pub use read::TrackReader;
+pub use realign::{Outcome, RealignOptions, RealignReport, realign};
+pub use summary::{PieceKind, Summary, summarize};

@@ -1,0 +1,121 @@
+//! Blocks that are held in files without a name, so that nobody else uses them.
+//!
+//! The kernel chooses the blocks of a file. To obtain whole tracks, the pool allocates more than is
+//! needed, uses the tracks that happened to be whole, and gives the rest back.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
+use traxtent_layout::Partition;
+use traxtent_units::Block;
+
+use crate::file_extents;
+use crate::supply::{Run, Source, Supply};
+
+/// The most that is requested of the kernel at once. It is larger than the longest extent of ext4
+/// (128 MiB), so the kernel looks for its longest runs of free blocks.
+const REQUEST_BYTES_MAX: u64 = 256 << 20;
+
+/// The held blocks.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    folder: File,
+    partition: Partition,
+    block_bytes: u64,
+    donors: Vec<File>,
+    pub(crate) supply: Supply,
+    /// The number of bytes that may be held at a time.
+    bytes_max: u64,
+    held_bytes: u64,
+    /// The largest number of bytes held so far.
+    pub(crate) peak_bytes: u64,
+}
+
+impl Pool {
+    /// Creates an empty pool for the file system that holds the directory `folder`.
+    pub(crate) fn new(
+        folder: &Path,
+        partition: Partition,
+        block_bytes: u64,
+        bytes_max: u64,
+    ) -> io::Result<Pool> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        Ok(Pool {
+            folder: File::from(folder),
+            supply: Supply::new(partition.clone()),
+            partition,
+            block_bytes,
+            donors: Vec::new(),
+            bytes_max,
+            held_bytes: 0,
+            peak_bytes: 0,
+        })
+    }
+
+    /// Returns the donor file at a position.
+    pub(crate) fn donor(&self, index: usize) -> &File {
+        &self.donors[index]
+    }
+
+    /// Gives all held blocks back to the file system.
+    pub(crate) fn release(&mut self) {
+        self.donors.clear();
+        self.supply = Supply::new(self.partition.clone());
+        self.held_bytes = 0;
+    }
+
+    /// Returns whether the pool holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.donors.is_empty()
+    }
+
+    /// Allocates about `bytes` more, and at least two tracks. Never takes more than half of the
+    /// free space, so that other writers can continue. Returns the number of traxtents that became
+    /// available as a whole.
+    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<usize> {
+        let free = fstatvfs(&self.folder)?;
+        let free = free.f_bavail.saturating_mul(free.f_frsize);
+        let room = self
+            .bytes_max
+            .saturating_sub(self.held_bytes)
+            .min(free.saturating_sub(self.held_bytes) / 2);
+        let request = bytes.min(room).min(REQUEST_BYTES_MAX) / self.block_bytes * self.block_bytes;
+        if request == 0 {
+            return Ok(0);
+        }
+        let donor = nameless(&self.folder, Mode::RUSR.union(Mode::WUSR))?;
+        match fallocate(&donor, FallocateFlags::empty(), 0, request) {
+            // Blocks that were found before the space ran out stay allocated.
+            Ok(()) | Err(Errno::NOSPC) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let before = self.supply.whole_traxtents();
+        for extent in file_extents(&donor)? {
+            let blocks = extent.device();
+            let last = self.partition.blocks().0;
+            let start = Block((blocks.start / self.block_bytes).min(last));
+            let end = Block((blocks.end / self.block_bytes).min(last));
+            self.held_bytes += blocks.end - blocks.start;
+            self.supply.add(Run {
+                blocks: start..end,
+                source: Source {
+                    donor: self.donors.len(),
+                    block: extent.file.start / self.block_bytes,
+                },
+            });
+        }
+        self.peak_bytes = self.peak_bytes.max(self.held_bytes);
+        self.donors.push(donor);
+        Ok(self.supply.whole_traxtents() - before)
+    }
+}
+
+/// Creates a file without a name in a directory.
+pub(crate) fn nameless(folder: &File, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(folder, ".", flags, mode)?))
+}

@@ -1,0 +1,215 @@
+//! Reading a file in requests that each stay on one track (paper T, section 3.2: request
+//! generation).
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use traxtent_layout::Partition;
+use traxtent_units::{Block, Blocks};
+
+use crate::{FileError, FileSystem, file_extents};
+
+/// The alignment of buffers and requests for direct reads. No device needs more.
+const ALIGNMENT: usize = 4096;
+
+/// The largest request, for devices without tracks this long. The kernel splits larger ones.
+const REQUEST_BYTES_MAX: u64 = 8 << 20;
+
+/// Reads a file from its beginning to its end, track by track, some tracks ahead.
+///
+/// Requests bypass the page cache, and do not cross track boundaries: each reads as much of one
+/// track as the file has there in one piece. A block that spans two tracks is read with the first.
+pub struct TrackReader {
+    tracks: VecDeque<Receiver<io::Result<Vec<u8>>>>,
+    work: Option<SyncSender<Job>>,
+    requests: std::vec::IntoIter<Range<u64>>,
+    current: Vec<u8>,
+    at: usize,
+}
+
+/// A request, and the channel for its data.
+type Job = (Range<u64>, SyncSender<io::Result<Vec<u8>>>);
+
+impl TrackReader {
+    /// Opens a file. At most `ahead` tracks are requested before they are consumed, and at least
+    /// one.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be opened, or if its file system does not report
+    /// extents.
+    pub fn open(
+        path: &Path,
+        system: &FileSystem,
+        partition: &Partition,
+        ahead: usize,
+    ) -> Result<TrackReader, FileError> {
+        let failed = |what: &'static str| {
+            move |error: io::Error| FileError::System {
+                path: path.to_owned(),
+                what,
+                error,
+            }
+        };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let direct = rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty());
+        let file = match direct {
+            Err(Errno::INVAL) => rustix::fs::open(path, flags, Mode::empty()),
+            opened => opened,
+        };
+        let file = File::from(file.map_err(|error| failed("open")(error.into()))?);
+        let length = file.metadata().map_err(failed("examine"))?.len();
+        let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+        let mut requests = Vec::new();
+        let mut at = 0;
+        for extent in &extents {
+            let (file, device) = (&extent.file, extent.device());
+            // Holes are read too: the kernel fills them with zeros.
+            cut(at..file.start.min(length), &mut requests);
+            let blocks =
+                Block(device.start / system.block_bytes)..Block(device.end / system.block_bytes);
+            for blocks in on_tracks(partition, blocks) {
+                let offset =
+                    |block: Block| file.start + block.0 * system.block_bytes - device.start;
+                let bytes = offset(blocks.start)..offset(blocks.end).min(length);
+                cut(bytes, &mut requests);
+            }
+            at = file.end;
+        }
+        cut(at..length, &mut requests);
+        let ahead = ahead.max(1);
+        let (work, jobs) = sync_channel::<Job>(ahead);
+        let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
+        for _ in 0..ahead {
+            let (file, jobs) = (Arc::clone(&file), Arc::clone(&jobs));
+            thread::Builder::new()
+                .name("track-reader".to_owned())
+                .spawn(move || {
+                    // The thread ends when the reader is dropped.
+                    while let Some((range, reply)) = next_job(&jobs) {
+                        let _ = reply.send(read_range(&file, &range));
+                    }
+                })
+                .map_err(failed("start a thread for"))?;
+        }
+        let mut reader = TrackReader {
+            tracks: VecDeque::new(),
+            work: Some(work),
+            requests: requests.into_iter(),
+            current: Vec::new(),
+            at: 0,
+        };
+        for _ in 0..ahead {
+            reader.request();
+        }
+        Ok(reader)
+    }
+
+    /// Returns the data of the next request; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub fn next_track(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(track) = self.tracks.pop_front() else {
+            return Ok(None);
+        };
+        self.request();
+        let data = track.recv().map_err(io::Error::other)??;
+        Ok(Some(data))
+    }
+
+    fn request(&mut self) {
+        if let (Some(range), Some(work)) = (self.requests.next(), &self.work) {
+            let (reply, track) = sync_channel(1);
+            if work.send((range, reply)).is_ok() {
+                self.tracks.push_back(track);
+            }
+        }
+    }
+}
+
+impl Read for TrackReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.current.len() {
+            match self.next_track()? {
+                Some(data) => (self.current, self.at) = (data, 0),
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.current.len() - self.at);
+        buffer[..count].copy_from_slice(&self.current[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Drop for TrackReader {
+    fn drop(&mut self) {
+        // The threads end once the channel is closed.
+        self.work = None;
+    }
+}
+
+fn next_job(jobs: &parking_lot::Mutex<Receiver<Job>>) -> Option<Job> {
+    jobs.lock().recv().ok()
+}
+
+/// Appends a range in requests of limited size.
+fn cut(range: Range<u64>, requests: &mut Vec<Range<u64>>) {
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at + REQUEST_BYTES_MAX);
+        requests.push(at..end);
+        at = end;
+    }
+}
+
+/// Cuts blocks at track boundaries. A block that spans a boundary belongs to the first track.
+fn on_tracks(partition: &Partition, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
+    let mut at = blocks.start;
+    std::iter::from_fn(move || {
+        if at >= blocks.end {
+            return None;
+        }
+        // The end of the blocks that lie on the track of the first one, and the spanning block.
+        let end = match partition.traxtent_of(at) {
+            Some(traxtent) if partition.is_excluded(traxtent.blocks.end) => {
+                traxtent.blocks.end + Blocks(1)
+            }
+            Some(traxtent) => traxtent.blocks.end,
+            None => at + Blocks(1),
+        };
+        let part = at..end.min(blocks.end);
+        at = part.end;
+        Some(part)
+    })
+}
+
+/// Reads a range of a file, which may be shorter by now.
+fn read_range(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let wanted = (range.end - range.start) as usize;
+    let whole = wanted.next_multiple_of(ALIGNMENT);
+    let mut buffer = vec![0; whole + ALIGNMENT];
+    let skip = buffer.as_ptr().align_offset(ALIGNMENT);
+    let mut filled = 0;
+    while filled < wanted {
+        let part = &mut buffer[skip + filled..skip + whole];
+        match file.read_at(part, range.start + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.drain(..skip);
+    buffer.truncate(filled.min(wanted));
+    Ok(buffer)
+}

@@ -1,0 +1,337 @@
+//! Moving a file of ext4 onto whole tracks while it is in use (paper T, section 3.2: off-line and
+//! on-line reorganization).
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{Advice, Mode, OFlags, fadvise, ioctl_getflags};
+use rustix::io::Errno;
+use traxtent_io::ext4::exchange;
+use traxtent_layout::Partition;
+use traxtent_units::{Blocks, system_message};
+
+use crate::plan::{BlockMove, FilePlan, Step, pairs};
+use crate::pool::Pool;
+use crate::supply::{Run, Source};
+use crate::{FileError, FileSystem, file_extents};
+
+/// The settings of a realignment.
+#[derive(Clone, Debug)]
+pub struct RealignOptions {
+    /// The number of bytes that may be allocated in addition at a time.
+    pub extra_bytes_max: u64,
+}
+
+impl Default for RealignOptions {
+    /// One GiB of additional space.
+    fn default() -> RealignOptions {
+        RealignOptions {
+            extra_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// What has happened to a file.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was moved, entirely or in part.
+    Moved(RealignReport),
+    /// It lies on tracks as well as it can, or has no blocks of its own.
+    Aligned,
+    /// It cannot be moved, for this reason.
+    LeftAlone(String),
+}
+
+/// The work done on a file.
+#[derive(Debug, Default)]
+pub struct RealignReport {
+    /// The number of bytes that were moved.
+    pub moved_bytes: u64,
+    /// The largest number of bytes that were allocated in addition at a time.
+    pub extra_bytes: u64,
+    /// The reason why parts were not moved, if the plan could not be completed.
+    pub ended_early: Option<String>,
+}
+
+/// The number of times that the pool is emptied and filled again without finding a whole track,
+/// before the file counts as finished. After the first time, blocks that the moves have left are
+/// free, and the kernel can combine them with others.
+const EMPTY_ROUNDS_MAX: u32 = 2;
+
+/// The number of times that an exchange is tried again if the kernel cannot take a page from its
+/// readers or writers.
+const BUSY_RETRIES: u32 = 20;
+
+/// The number of bytes that are moved between two calls that write them to the disk.
+const SYNC_BYTES: u64 = 64 << 20;
+
+/// Moves a file onto whole tracks. It can be read and written meanwhile.
+///
+/// `partition` describes the file system's blocks and the tracks ([`FileSystem::partition`]).
+/// `progress` receives the number of bytes that have moved since its last call, and the number of
+/// bytes that may still move; it can end the work, which leaves the file partly moved.
+///
+/// # Errors
+/// Returns an error if the file cannot be opened or a system call fails for reasons that concern
+/// more than this file. The content of the file is the same in every case.
+pub fn realign(
+    path: &Path,
+    system: &FileSystem,
+    partition: &Partition,
+    options: &RealignOptions,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Outcome, FileError> {
+    let failed = |what: &'static str| {
+        move |error: io::Error| FileError::System {
+            path: path.to_owned(),
+            what,
+            error,
+        }
+    };
+    let file = match open(path, system)? {
+        Ok(file) => file,
+        Err(why) => return Ok(Outcome::LeftAlone(why)),
+    };
+    file.sync_all().map_err(failed("write"))?;
+    let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let pool = Pool::new(
+        folder,
+        partition.clone(),
+        system.block_bytes,
+        options.extra_bytes_max,
+    )
+    .map_err(failed("use the directory of"))?;
+    let mut mover = Mover {
+        file: &file,
+        block_bytes: system.block_bytes,
+        pool,
+        report: RealignReport::default(),
+        unsynced_bytes: 0,
+    };
+    let plan = FilePlan::new(&extents, partition, system.block_bytes);
+    if plan.blocks() == Blocks(0) {
+        return Ok(Outcome::Aligned);
+    }
+    mover.run(plan, progress).map_err(failed("move"))?;
+    file.sync_all().map_err(failed("write"))?;
+    let report = mover.finish();
+    match &report.ended_early {
+        Some(why) if report.moved_bytes == 0 => Ok(Outcome::LeftAlone(why.clone())),
+        _ => Ok(Outcome::Moved(report)),
+    }
+}
+
+/// Moves the blocks of an open file.
+pub(crate) struct Mover<'a> {
+    pub(crate) file: &'a File,
+    pub(crate) block_bytes: u64,
+    pub(crate) pool: Pool,
+    pub(crate) report: RealignReport,
+    pub(crate) unsynced_bytes: u64,
+}
+
+/// Why an exchange has stopped.
+enum Stop {
+    /// This file cannot be moved, or not any further.
+    File(String),
+    /// The system failed.
+    System(io::Error),
+}
+
+impl Mover<'_> {
+    /// Carries out a plan as far as space can be found for it.
+    pub(crate) fn run(
+        &mut self,
+        mut plan: FilePlan,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let mut empty_rounds = 0;
+        loop {
+            match plan.next(&self.pool.supply) {
+                Step::Done => return Ok(()),
+                Step::Starved => {
+                    let wanted = plan.blocks().0 * self.block_bytes;
+                    // A little more than needed: the ends of the runs are not whole tracks.
+                    if self.pool.grow(wanted + wanted / 16 + EDGE_BYTES)? > 0 {
+                        empty_rounds = 0;
+                    } else if self.pool.is_empty() || empty_rounds == EMPTY_ROUNDS_MAX {
+                        let why = "no further track is free as a whole".to_owned();
+                        self.report.ended_early = Some(why);
+                        return Ok(());
+                    } else {
+                        empty_rounds += 1;
+                        self.sync()?;
+                        self.pool.release();
+                    }
+                }
+                Step::Move(step) => {
+                    match self.carry_out(&step) {
+                        Ok(()) => {}
+                        Err(Stop::System(error)) => return Err(error),
+                        Err(Stop::File(why)) => {
+                            self.report.ended_early = Some(why);
+                            return Ok(());
+                        }
+                    }
+                    let bytes = (step.to.end.0 - step.to.start.0) * self.block_bytes;
+                    self.unsynced_bytes += bytes;
+                    if self.unsynced_bytes >= SYNC_BYTES {
+                        self.sync()?;
+                    }
+                    if progress(bytes, plan.blocks().0 * self.block_bytes).is_break() {
+                        self.report.ended_early = Some("interrupted".to_owned());
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the held space back, and returns the report.
+    pub(crate) fn finish(self) -> RealignReport {
+        RealignReport {
+            extra_bytes: self.pool.peak_bytes,
+            ..self.report
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unsynced_bytes = 0;
+        self.file.sync_data()
+    }
+
+    /// Exchanges the blocks of one move.
+    fn carry_out(&mut self, step: &BlockMove) -> Result<(), Stop> {
+        let start = step.file_block * self.block_bytes;
+        let length = (step.to.end.0 - step.to.start.0) * self.block_bytes;
+        // The kernel exchanges page by page. A page in a large folio that is dirty, as its
+        // neighbour's exchange has left it, costs a commit of the journal each.
+        let _ = fadvise(self.file, start, length.try_into().ok(), Advice::DontNeed);
+        let taken = self.pool.supply.take(&step.to);
+        let mut file_block = step.file_block;
+        for (run, old) in pairs(&taken, &step.from) {
+            let count = run.blocks.end.0 - run.blocks.start.0;
+            self.exchange(file_block, run.source, count)?;
+            self.report.moved_bytes += count * self.block_bytes;
+            self.pool.supply.add(Run {
+                blocks: old,
+                source: run.source,
+            });
+            file_block += count;
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, file_block: u64, source: Source, count: u64) -> Result<(), Stop> {
+        let donor = self.pool.donor(source.donor);
+        let (mut done, mut retries) = (0, 0);
+        while done < count {
+            let result = exchange(
+                self.file,
+                donor,
+                file_block + done,
+                source.block + done,
+                count - done,
+            );
+            done += result.blocks;
+            let error = match result.error {
+                None if result.blocks > 0 => continue,
+                None => return Err(Stop::File("it became shorter meanwhile".to_owned())),
+                Some(error) => error,
+            };
+            match Errno::from_io_error(&error) {
+                Some(Errno::INTR | Errno::AGAIN) => {}
+                Some(Errno::BUSY) if retries < BUSY_RETRIES => {
+                    retries += 1;
+                    self.file.sync_data().map_err(Stop::System)?;
+                }
+                Some(Errno::BUSY) => return Err(Stop::File("its pages are in use".to_owned())),
+                Some(Errno::OPNOTSUPP) => {
+                    let why = "its file system cannot exchange blocks (bigalloc or data=journal)";
+                    return Err(Stop::File(why.to_owned()));
+                }
+                Some(Errno::TXTBSY) => return Err(Stop::File("it is a swap file".to_owned())),
+                Some(Errno::NODATA | Errno::INVAL) => {
+                    let why = "it changed meanwhile; try again";
+                    return Err(Stop::File(why.to_owned()));
+                }
+                Some(Errno::PERM | Errno::NOSPC) => {
+                    return Err(Stop::File(system_message(&error)));
+                }
+                _ => return Err(Stop::System(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Additional bytes per request for space: about two tracks of a modern drive.
+const EDGE_BYTES: u64 = 4 << 20;
+
+/// `FS_*_FL` of files whose blocks cannot be exchanged, with the reason.
+const FLAGS: [(u32, &str); 6] = [
+    (0x0000_0010, "it is immutable"),
+    (0x0000_0020, "it can only be appended to"),
+    (0x0000_0800, "it is encrypted"),
+    (0x0010_0000, "its content is sealed by fs-verity"),
+    (0x0020_0000, "it holds an extended attribute"),
+    (0x1000_0000, "its data is stored within its inode"),
+];
+const HAS_EXTENTS: u32 = 0x0008_0000;
+
+/// Opens a file for exchanges, or returns the reason why it must be left alone.
+fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileError> {
+    let failed = |error: io::Error| FileError::System {
+        path: path.to_owned(),
+        what: "open",
+        error,
+    };
+    if system.name != "ext4" {
+        return Ok(Err(format!(
+            "{} cannot exchange blocks between files at different offsets; only ext4 can",
+            system.name
+        )));
+    }
+    let page = rustix::param::page_size() as u64;
+    if system.block_bytes != page {
+        return Ok(Err(format!(
+            "its file system has blocks of {} bytes; only blocks of {page} bytes, the size of a \
+             page, can be exchanged freely",
+            system.block_bytes
+        )));
+    }
+    let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+    if !kind.is_file() {
+        let what = if kind.is_dir() {
+            "a directory"
+        } else if kind.is_fifo() || kind.is_socket() {
+            "a pipe or socket"
+        } else {
+            "not a regular file"
+        };
+        return Ok(Err(format!("it is {what}")));
+    }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    let file = match rustix::fs::open(&real, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::TXTBSY) => return Ok(Err("it is a program that is running, or swap".into())),
+        Err(Errno::PERM) => return Ok(Err("it is immutable or append-only".into())),
+        Err(error) => return Err(failed(error.into())),
+    };
+    let flags = ioctl_getflags(&file).map_err(|error| failed(error.into()))?;
+    if let Some((_, why)) = FLAGS.iter().find(|(flag, _)| flags.bits() & flag != 0) {
+        return Ok(Err((*why).to_owned()));
+    }
+    if flags.bits() & HAS_EXTENTS == 0 && file.metadata().map_err(failed)?.blocks() > 0 {
+        return Ok(Err("it has no extents (ext2 or ext3)".to_owned()));
+    }
+    Ok(Ok(file))
+}

@@ -1,0 +1,337 @@
+//! `traxtent file allocate` and `traxtent file realign`.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use traxtent_file::{
+    FileExtent, Outcome, RealignOptions, RealignReport, Summary, file_extents, forecast, summarize,
+};
+use traxtent_io::device::Interrupt;
+use traxtent_io::ext4::free_ranges;
+
+use super::show::{json_of, percent};
+use super::subject::{FileSystems, failure};
+use super::{AllocateArgs, MoveArgs, RealignArgs};
+use crate::drives::bytes;
+use crate::failure::{Failure, Result, note};
+use crate::output;
+use crate::probe::verify_map;
+use crate::progress::Progress;
+
+/// Runs `traxtent file allocate`.
+pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
+    if args.size == 0 {
+        return Err(Failure::input("--size: 0 bytes have no tracks"));
+    }
+    let mut systems = FileSystems::new(&args.moving.map.maps)?;
+    let folder = match args.file.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let stop = catch()?;
+    check_map(&args.moving, &mut systems, &folder)?;
+    let (system, partition) = systems.partition(&folder)?;
+    let progress = Progress::new("bytes moved", None);
+    let report = traxtent_file::allocate(
+        &args.file,
+        args.size,
+        system,
+        &partition,
+        &options(&args.moving),
+        &mut |moved, _| watch(&progress, &stop, moved),
+    )
+    .map_err(failure)?;
+    drop(progress);
+    let Some(report) = report else {
+        let line = format!("{}: not created: stopped", args.file.display());
+        return Err(interrupted(line, &stop));
+    };
+    let summary = measure(&args.file, &mut systems)?;
+    if args.moving.json {
+        let mut row = json_of(&args.file.display().to_string(), &summary);
+        row["moved_bytes"] = json!(report.moved_bytes);
+        row["extra_bytes"] = json!(report.extra_bytes);
+        row["ended_early"] = json!(report.ended_early);
+        return output::json(&row);
+    }
+    let mut out = output::stdout();
+    writeln!(
+        out,
+        "{}: {} allocated, {} on whole tracks, in {} pieces",
+        args.file.display(),
+        bytes(summary.bytes),
+        percent(summary.whole_bytes, summary.bytes),
+        summary.pieces
+    )?;
+    output::finish(out)?;
+    if let Some(why) = &report.ended_early {
+        note(format!(
+            "{}: the rest is elsewhere: {why}",
+            args.file.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Runs `traxtent file realign`.
+pub(super) fn realign(args: &RealignArgs) -> Result<()> {
+    let mut systems = FileSystems::new(&args.moving.map.maps)?;
+    let files = files(&args.paths)?;
+    let stop = catch()?;
+    if let (Some(first), false) = (files.first(), args.dry_run) {
+        check_map(&args.moving, &mut systems, first)?;
+    }
+    let mut rows = Vec::new();
+    let mut unmoved = 0;
+    for path in &files {
+        let result = if args.dry_run {
+            predict(path, &mut systems)?
+        } else {
+            move_file(path, args, &mut systems, &stop)?
+        };
+        unmoved += u32::from(!result.is_complete());
+        if args.moving.json {
+            rows.push(result.json());
+        } else {
+            let mut out = output::stdout();
+            writeln!(out, "{}", result.line(args.dry_run))?;
+            output::finish(out)?;
+        }
+        if stop.raised() {
+            break;
+        }
+    }
+    if args.moving.json {
+        output::json(&rows)?;
+    }
+    if stop.raised() {
+        let line = "stopped; run it again to continue".to_owned();
+        return Err(interrupted(line, &stop));
+    }
+    match unmoved {
+        0 => Ok(()),
+        count => Err(Failure::Finding(format!(
+            "{count} of {} could not be moved, or only in part",
+            traxtent_units::Count(files.len() as u64, "file")
+        ))),
+    }
+}
+
+/// The result for one file.
+struct FileResult {
+    name: String,
+    before: Option<Summary>,
+    after: Option<Summary>,
+    report: RealignReport,
+    /// The reason why it was left alone.
+    left_alone: Option<String>,
+}
+
+impl FileResult {
+    fn is_complete(&self) -> bool {
+        self.left_alone.is_none() && self.report.ended_early.is_none()
+    }
+
+    fn line(&self, is_forecast: bool) -> String {
+        let name = &self.name;
+        if let Some(why) = &self.left_alone {
+            return format!("{name}: left alone: {why}");
+        }
+        let share = |summary: &Option<Summary>| match summary {
+            Some(summary) => percent(summary.whole_bytes, summary.bytes),
+            None => "-".to_owned(),
+        };
+        let pieces = |summary: &Option<Summary>| summary.as_ref().map_or(0, |found| found.pieces);
+        if self.report.moved_bytes == 0 {
+            return format!("{name}: {} on whole tracks, not moved", share(&self.before));
+        }
+        let moved = if is_forecast {
+            format!("{} would move", bytes(self.report.moved_bytes))
+        } else {
+            format!(
+                "{} moved, {} allocated in addition",
+                bytes(self.report.moved_bytes),
+                bytes(self.report.extra_bytes)
+            )
+        };
+        let why = match &self.report.ended_early {
+            Some(why) => format!("; ended early: {why}"),
+            None => String::new(),
+        };
+        format!(
+            "{name}: {} -> {} on whole tracks, {} -> {} pieces; {moved}{why}",
+            share(&self.before),
+            share(&self.after),
+            pieces(&self.before),
+            pieces(&self.after)
+        )
+    }
+
+    fn json(&self) -> Value {
+        let summary = |found: &Option<Summary>| {
+            found.as_ref().map(|found| {
+                let mut row = json_of(&self.name, found);
+                if let Some(row) = row.as_object_mut() {
+                    row.shift_remove("file");
+                }
+                row
+            })
+        };
+        json!({
+            "file": self.name,
+            "before": summary(&self.before),
+            "after": summary(&self.after),
+            "moved_bytes": self.report.moved_bytes,
+            "extra_bytes": self.report.extra_bytes,
+            "left_alone": self.left_alone,
+            "ended_early": self.report.ended_early,
+        })
+    }
+}
+
+fn move_file(
+    path: &Path,
+    args: &RealignArgs,
+    systems: &mut FileSystems,
+    stop: &Interrupt,
+) -> Result<FileResult> {
+    let before = measure(path, systems)?;
+    let (system, partition) = systems.partition(path)?;
+    let progress = Progress::new("bytes moved", Some(before.bytes));
+    let outcome = traxtent_file::realign(
+        path,
+        system,
+        &partition,
+        &options(&args.moving),
+        &mut |moved, _| watch(&progress, stop, moved),
+    )
+    .map_err(failure)?;
+    drop(progress);
+    let (report, left_alone) = match outcome {
+        Outcome::Moved(report) => (report, None),
+        Outcome::Aligned => (RealignReport::default(), None),
+        Outcome::LeftAlone(why) => (RealignReport::default(), Some(why)),
+    };
+    let after = match report.moved_bytes {
+        0 => before.clone(),
+        _ => measure(path, systems)?,
+    };
+    Ok(FileResult {
+        name: path.display().to_string(),
+        before: Some(before),
+        after: Some(after),
+        report,
+        left_alone,
+    })
+}
+
+/// Returns what a realignment could reach at best.
+fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
+    let fail = |error| Failure::file(path, &error);
+    let before = measure(path, systems)?;
+    let file = File::open(path).map_err(fail)?;
+    let extents = file_extents(&file).map_err(fail)?;
+    let free = free_ranges(&file).map_err(fail)?;
+    let (system, partition) = systems.partition(path)?;
+    let planned = forecast(&extents, &partition, system.block_bytes, &free);
+    let after = summary_of(&planned.extents, path, systems)?;
+    Ok(FileResult {
+        name: path.display().to_string(),
+        before: Some(before),
+        after: Some(after),
+        report: RealignReport {
+            moved_bytes: planned.moved_bytes,
+            ..RealignReport::default()
+        },
+        left_alone: None,
+    })
+}
+
+fn measure(path: &Path, systems: &mut FileSystems) -> Result<Summary> {
+    let fail = |error| Failure::file(path, &error);
+    let file = File::open(path).map_err(fail)?;
+    let extents = file_extents(&file).map_err(fail)?;
+    summary_of(&extents, path, systems)
+}
+
+fn summary_of(extents: &[FileExtent], path: &Path, systems: &mut FileSystems) -> Result<Summary> {
+    let (system, drives) = systems.of(path)?;
+    summarize(extents, system, drives).map_err(failure)
+}
+
+/// Tests a sample of the map's boundaries on the drive that holds a path.
+fn check_map(args: &MoveArgs, systems: &mut FileSystems, path: &Path) -> Result<()> {
+    let (node, map) = systems.drive(path)?;
+    if args.trust_map {
+        return Ok(());
+    }
+    verify_map(&node, &map.name, &map.file, map.is_model)
+}
+
+/// Returns the named files, and the files in named directories and below, without crossing to other
+/// file systems. A file with several names is returned once.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut known = BTreeSet::new();
+    for named in paths {
+        let fail = |error| Failure::file(named, &error);
+        let top = fs::metadata(named).map_err(fail)?;
+        let mut waiting = vec![named.clone()];
+        while let Some(path) = waiting.pop() {
+            let fail = |error| Failure::file(&path, &error);
+            // Of symbolic links, only those that are named are followed.
+            let meta = if waiting.is_empty() && path.as_path() == named {
+                fs::metadata(&path)
+            } else {
+                fs::symlink_metadata(&path)
+            };
+            let meta = meta.map_err(fail)?;
+            if meta.is_dir() && meta.dev() == top.dev() {
+                let entries = fs::read_dir(&path).map_err(fail)?;
+                let mut entries = entries
+                    .map(|entry| entry.map(|entry| entry.path()))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(fail)?;
+                entries.sort();
+                entries.reverse();
+                waiting.extend(entries);
+            } else if (meta.is_file() && meta.dev() == top.dev() || !top.is_dir())
+                && known.insert((meta.dev(), meta.ino()))
+            {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn options(args: &MoveArgs) -> RealignOptions {
+    RealignOptions {
+        extra_bytes_max: args.extra,
+    }
+}
+
+fn watch(progress: &Progress, stop: &Interrupt, moved: u64) -> ControlFlow<()> {
+    progress.add(moved);
+    if stop.raised() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+fn catch() -> Result<Interrupt> {
+    Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))
+}
+
+fn interrupted(line: String, stop: &Interrupt) -> Failure {
+    match stop.signal() {
+        Some(signal) => Failure::Interrupted(line, signal),
+        None => Failure::Io(line),
+    }
+}

@@ -1,0 +1,116 @@
+//! `traxtent file show`: the share of files on whole tracks.
+
+use std::fs::File;
+use std::io::Write;
+
+use serde_json::{Value, json};
+use traxtent_file::{PieceKind, Summary, file_extents, summarize};
+
+use super::ShowArgs;
+use super::subject::{FileSystems, failure};
+use crate::drives::bytes;
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::table::{Side, Table};
+
+/// The number of bars in a picture.
+const BARS: u64 = 64;
+
+/// Bars of height 0 to 8.
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Runs the command.
+pub(super) fn run(args: &ShowArgs) -> Result<()> {
+    let mut systems = FileSystems::new(&args.map.maps)?;
+    let mut found = Vec::new();
+    for path in &args.files {
+        let fail = |error| Failure::file(path, &error);
+        if !std::fs::metadata(path).map_err(fail)?.is_file() {
+            return Err(Failure::at(path.display(), "not a regular file"));
+        }
+        let (system, drives) = systems.of(path)?;
+        let file = File::open(path).map_err(fail)?;
+        let extents = file_extents(&file).map_err(fail)?;
+        let summary = summarize(&extents, system, drives).map_err(failure)?;
+        found.push((path.display().to_string(), summary));
+    }
+    if args.json {
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|(name, summary)| json_of(name, summary))
+            .collect();
+        return output::json(&rows);
+    }
+    let columns = [
+        ("FILE", Side::Left),
+        ("ON DISK", Side::Right),
+        ("WHOLE TRACKS", Side::Right),
+        ("PARTS OF TRACKS", Side::Right),
+        ("ACROSS TRACKS", Side::Right),
+        ("PIECES", Side::Right),
+    ];
+    let mut table = Table::new(columns);
+    for (name, summary) in &found {
+        let share = |part: u64| percent(part, summary.bytes);
+        table.row([
+            name.clone(),
+            bytes(summary.bytes),
+            share(summary.whole_bytes),
+            share(summary.part_bytes),
+            share(summary.spanning_bytes),
+            summary.pieces.to_string(),
+        ]);
+    }
+    let mut out = output::stdout();
+    table.write(&mut out)?;
+    for (name, summary) in &found {
+        writeln!(
+            out,
+            "\n{name}: share on whole tracks, from its beginning to its end"
+        )?;
+        writeln!(out, "|{}|", bars(summary))?;
+    }
+    output::finish(out)
+}
+
+/// Returns the keys that describe how a file lies on tracks.
+pub(super) fn json_of(name: &str, summary: &Summary) -> Value {
+    json!({
+        "file": name,
+        "bytes": summary.bytes,
+        "whole_bytes": summary.whole_bytes,
+        "part_bytes": summary.part_bytes,
+        "spanning_bytes": summary.spanning_bytes,
+        "whole_share": summary.whole_share(),
+        "whole_tracks": summary.whole_tracks,
+        "pieces": summary.pieces,
+    })
+}
+
+/// Returns a share as a percentage.
+pub(super) fn percent(part: u64, of: u64) -> String {
+    match of {
+        0 => "-".to_owned(),
+        of => format!("{:.1} %", 100.0 * part as f64 / of as f64),
+    }
+}
+
+/// Draws the share on whole tracks in equal parts of a file.
+fn bars(summary: &Summary) -> String {
+    let total = summary.bytes.max(1);
+    let mut whole = [0.0; BARS as usize];
+    let mut at = 0;
+    for &(kind, length) in &summary.runs {
+        if kind == PieceKind::Whole {
+            let position = |byte: u64| byte as f64 * BARS as f64 / total as f64;
+            let (start, end) = (position(at), position(at + length));
+            for (bar, share) in whole.iter_mut().enumerate() {
+                let bar = bar as f64;
+                *share += (end.min(bar + 1.0) - start.max(bar)).max(0.0);
+            }
+        }
+        at += length;
+    }
+    let height = |share: &f64| HEIGHTS[((share * 8.0).round() as usize).min(8)];
+    whole.iter().map(height).collect()
+}

@@ -1,0 +1,151 @@
+//! The file systems that hold the named files, with the track maps of their drives.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use traxtent_check::LayerId;
+use traxtent_check::files::device_of_mounted;
+use traxtent_check::target::HostPaths;
+use traxtent_file::{FileError, FileSystem, TrackedDrive};
+use traxtent_layout::Partition;
+use traxtent_map::MapFile;
+
+use crate::failure::{Failure, Result};
+use crate::map::Subject;
+
+/// The examined file systems, by device.
+pub(super) struct FileSystems {
+    host: HostPaths,
+    maps: Vec<NamedMap>,
+    known: BTreeMap<PathBuf, (FileSystem, BTreeMap<LayerId, TrackedDrive>)>,
+}
+
+/// A track map as an option names it.
+pub(super) struct NamedMap {
+    /// The device that it is for; `None` for the only drive.
+    device: Option<PathBuf>,
+    /// The name of the map.
+    pub(super) name: String,
+    pub(super) file: MapFile,
+    /// Whether the map is that of a model, which does not know the identity of a device.
+    pub(super) is_model: bool,
+    drive: TrackedDrive,
+}
+
+impl FileSystems {
+    /// Loads the maps.
+    pub(super) fn new(maps: &[String]) -> Result<FileSystems> {
+        let maps = maps.iter().map(|text| NamedMap::load(text));
+        let maps: Vec<NamedMap> = maps.collect::<Result<_>>()?;
+        if maps.len() > 1
+            && let Some(map) = maps.iter().find(|map| map.device.is_none())
+        {
+            return Err(Failure::input(format!(
+                "--map {}: with several maps, each needs its device: DEVICE=MAP",
+                map.name
+            )));
+        }
+        Ok(FileSystems {
+            host: HostPaths::default(),
+            maps,
+            known: BTreeMap::new(),
+        })
+    }
+
+    /// Returns the file system that holds a path, and the tracks of its drives.
+    pub(super) fn of(
+        &mut self,
+        path: &Path,
+    ) -> Result<(&FileSystem, &BTreeMap<LayerId, TrackedDrive>)> {
+        let device = device_of_mounted(path, &self.host).map_err(|error| at(path, &error))?;
+        if !self.known.contains_key(&device) {
+            let system = FileSystem::of(path, &self.host).map_err(failure)?;
+            let drives = self.drives(&system)?;
+            self.known.insert(device.clone(), (system, drives));
+        }
+        let (system, drives) = &self.known[&device];
+        Ok((system, drives))
+    }
+
+    /// Returns the file system that holds a path, divided into blocks. It must lie in one piece on
+    /// one drive.
+    pub(super) fn partition(&mut self, path: &Path) -> Result<(&FileSystem, Partition)> {
+        let (system, drives) = self.of(path)?;
+        let drive = system.in_one_piece().and_then(|(id, _)| drives.get(&id));
+        let drive = drive.or_else(|| drives.values().next());
+        let drive = drive.ok_or_else(|| Failure::at(path.display(), "has no drive below it"))?;
+        let partition = system.partition(drive).map_err(failure)?;
+        Ok((system, partition))
+    }
+
+    /// Returns the only drive below the file system of a path, and its map.
+    pub(super) fn drive(&mut self, path: &Path) -> Result<(PathBuf, &NamedMap)> {
+        let (system, _) = self.of(path)?;
+        let drives = system.drives();
+        let [(_, node)] = drives.as_slice() else {
+            let what = "its file system lies on several drives; only one is supported here";
+            return Err(Failure::at(path.display(), what));
+        };
+        let node = PathBuf::from(*node);
+        let map = self.map_of(&node, 1)?;
+        Ok((node, map))
+    }
+
+    fn drives(&self, system: &FileSystem) -> Result<BTreeMap<LayerId, TrackedDrive>> {
+        let drives = system.drives();
+        let map = |(id, node): &(LayerId, &str)| {
+            let map = self.map_of(Path::new(*node), drives.len())?;
+            Ok((*id, map.drive.clone()))
+        };
+        drives.iter().map(map).collect()
+    }
+
+    fn map_of(&self, node: &Path, drives: usize) -> Result<&NamedMap> {
+        let is_for = |map: &&NamedMap| match &map.device {
+            Some(device) => std::fs::canonicalize(device).is_ok_and(|device| device == node),
+            None => drives == 1,
+        };
+        self.maps.iter().find(is_for).ok_or_else(|| {
+            Failure::input(format!(
+                "--map: no map for {}; name it with {}=MAP",
+                node.display(),
+                node.display()
+            ))
+        })
+    }
+}
+
+impl NamedMap {
+    fn load(text: &str) -> Result<NamedMap> {
+        let (device, name) = match text.split_once('=') {
+            Some((device, name)) => (Some(PathBuf::from(device)), name),
+            None => (None, text),
+        };
+        let subject = Subject::load(name)?;
+        let file = subject.file().into_owned();
+        Ok(NamedMap {
+            device,
+            name: name.to_owned(),
+            is_model: subject.geometry().is_some(),
+            drive: TrackedDrive {
+                map: Arc::new(file.tracks.clone()),
+                sector_bytes: file.identity.logical_bytes.into(),
+            },
+            file,
+        })
+    }
+}
+
+/// Returns the failure for an error about files.
+pub(super) fn failure(error: FileError) -> Failure {
+    match error {
+        FileError::System { .. } | FileError::Device(_) => Failure::Io(error.to_string()),
+        _ => Failure::Input(error.to_string()),
+    }
+}
+
+fn at(path: &Path, error: &io::Error) -> Failure {
+    Failure::file(path, error)
+}
