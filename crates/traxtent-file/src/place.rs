@@ -4,6 +4,7 @@
 //! represented by its first member. Devices with parity, and encrypted and thin volumes, are not
 //! followed.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +50,15 @@ pub struct FileSystem {
     pub block_bytes: u64,
     stack: Stack,
     layer: LayerId,
+    /// The offsets at which loop devices begin in their files, by drive.
+    loop_offsets: BTreeMap<LayerId, LoopOffset>,
+}
+
+/// A loop device that does not begin at the beginning of its file. The file is the drive.
+#[derive(Clone, Debug)]
+struct LoopOffset {
+    file: String,
+    bytes: u64,
 }
 
 impl FileSystem {
@@ -92,12 +102,17 @@ impl FileSystem {
                 let why = why.unwrap_or_else(|| "no ext4 or XFS was found".to_owned());
                 unsuitable(format!("{} cannot be used: {why}", device.display()))
             })?;
+        let loop_offsets = stack
+            .iter()
+            .filter_map(|(id, layer)| Some((id, loop_offset(layer.node.as_deref()?, host)?)))
+            .collect();
         Ok(FileSystem {
             device,
             name,
             block_bytes,
             stack,
             layer,
+            loop_offsets,
         })
     }
 
@@ -108,7 +123,9 @@ impl FileSystem {
         while let Some(id) = waiting.pop() {
             let layer = self.stack.layer(id);
             if layer.on.is_empty() && !drives.iter().any(|(known, _)| *known == id) {
-                drives.push((id, layer.node.as_deref().unwrap_or(&layer.name)));
+                let node = layer.node.as_deref().unwrap_or(&layer.name);
+                let file = self.loop_offsets.get(&id).map(|found| found.file.as_str());
+                drives.push((id, file.unwrap_or(node)));
             }
             let places = layer.on.iter().take(match layer.spread {
                 Spread::Mirrored => 1,
@@ -122,7 +139,12 @@ impl FileSystem {
 
     /// Returns the drive that holds the file system in one piece, and the first byte on it.
     pub fn in_one_piece(&self) -> Option<(LayerId, u64)> {
-        self.stack.in_one_piece(self.layer)
+        let (drive, start) = self.stack.in_one_piece(self.layer)?;
+        Some((drive, start + self.offset_of(drive)))
+    }
+
+    fn offset_of(&self, drive: LayerId) -> u64 {
+        self.loop_offsets.get(&drive).map_or(0, |found| found.bytes)
     }
 
     /// Returns the blocks of the file system as a layout sees them. The file system must lie in one
@@ -183,6 +205,8 @@ impl FileSystem {
         let layer = self.stack.layer(id);
         match layer.spread {
             _ if layer.on.is_empty() => {
+                let offset = self.offset_of(id);
+                let bytes = bytes.start + offset..bytes.end + offset;
                 match pieces.last_mut() {
                     Some(last) if last.drive == id && last.bytes.end == bytes.start => {
                         last.bytes.end = bytes.end;
@@ -246,4 +270,18 @@ impl FileSystem {
         };
         is_level && sum == first * layer.on.len() as u64
     }
+}
+
+/// Returns the offset of a loop device in its file, if it is not 0.
+fn loop_offset(node: &str, host: &HostPaths) -> Option<LoopOffset> {
+    let name = Path::new(node).strip_prefix(&host.dev).ok()?;
+    let folder = host.sys.join("class/block").join(name).join("loop");
+    let read = |what: &str| std::fs::read_to_string(folder.join(what)).ok();
+    let bytes = read("offset")?
+        .trim()
+        .parse()
+        .ok()
+        .filter(|bytes| *bytes > 0)?;
+    let file = read("backing_file")?.trim_end().to_owned();
+    Some(LoopOffset { file, bytes })
 }
