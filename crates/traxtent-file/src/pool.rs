@@ -79,10 +79,8 @@ impl Pool {
     pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<usize> {
         let free = fstatvfs(&self.folder)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
-        let room = self
-            .bytes_max
-            .saturating_sub(self.held_bytes)
-            .min(free.saturating_sub(self.held_bytes) / 2);
+        let half = (free + self.held_bytes) / 2;
+        let room = self.bytes_max.min(half).saturating_sub(self.held_bytes);
         let request = bytes.min(room).min(REQUEST_BYTES_MAX) / self.block_bytes * self.block_bytes;
         if request == 0 {
             return Ok(0);

@@ -97,7 +97,14 @@ pub fn realign(
     };
     file.sync_all().map_err(failed("write"))?;
     evict(&file, 0, 0);
-    let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+    let mut extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+    // The kernel exchanges nothing after the end of the file, where space can be preallocated.
+    let length = file.metadata().map_err(failed("examine"))?.len();
+    let length = length.next_multiple_of(system.block_bytes);
+    extents.retain_mut(|extent| {
+        extent.file.end = extent.file.end.min(length);
+        extent.file.start < extent.file.end
+    });
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

@@ -120,8 +120,8 @@ impl FileSystems {
 impl NamedMap {
     fn load(text: &str) -> Result<NamedMap> {
         let (device, name) = match text.split_once('=') {
-            Some((device, name)) => (Some(PathBuf::from(device)), name),
-            None => (None, text),
+            Some((device, name)) if Path::new(device).exists() => (Some(device.into()), name),
+            _ => (None, text),
         };
         let subject = Subject::load(name)?;
         let file = subject.file().into_owned();
