@@ -16,6 +16,7 @@
 mod allocate;
 mod error;
 mod extents;
+mod forecast;
 mod place;
 mod plan;
 mod pool;
@@ -27,8 +28,8 @@ mod supply;
 pub use allocate::allocate;
 pub use error::FileError;
 pub use extents::{FileExtent, file_extents};
+pub use forecast::{Forecast, forecast};
 pub use place::{DrivePiece, FileSystem, TrackedDrive};
-pub use plan::{Forecast, forecast};
 pub use read::TrackReader;
 pub use realign::{Outcome, RealignOptions, RealignReport, realign};
 pub use summary::{PieceKind, Summary, summarize};

@@ -1,11 +1,13 @@
 //! Which blocks of a file move where. Pure: the blocks that are available are an argument.
 //!
-//! A file is a list of runs between holes, and a run is a list of pieces, each on one track. Pieces
-//! that are whole tracks stay. A *stretch* is what lies between two of them. The blocks of a
-//! stretch move to whole tracks one after another, and those that are left at its end move to one
-//! track together. If that would leave less than [`WHOLE_SHARE_GOAL`] of the file on whole tracks,
-//! because too many ends are left, everything after the first block that is not on a whole track
-//! moves instead.
+//! A file is a list of runs between holes, and a run is a list of pieces, each on one track. A
+//! *stretch* is what lies between two pieces that are whole tracks. The blocks of a stretch move to
+//! whole tracks one after another, and those that are left at its end move to one track together.
+//!
+//! Whole tracks stay if [`WHOLE_SHARE_GOAL`] of the file can be on whole tracks that way. If not,
+//! too many stretches leave a part of a track at their ends. Stretches are then combined, together
+//! with the whole tracks between them, until what is left is within the goal. Stretches are not
+//! combined if that would fill no further track.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,9 +16,9 @@ use traxtent_layout::{File, Partition};
 use traxtent_units::{Block, Blocks};
 
 use crate::FileExtent;
-use crate::supply::{Run, Source, Supply};
+use crate::supply::{Run, Supply};
 
-/// The share of a file on whole tracks from which it is left as it is.
+/// The share on whole tracks for which no track that is already whole has to move.
 ///
 /// A file in one piece has 97 to 99 % on whole tracks of 65 to 250 blocks without any effort: only
 /// its ends, and the blocks that span boundaries, are not.
@@ -66,19 +68,17 @@ impl FilePlan {
     pub(crate) fn new(extents: &[FileExtent], partition: &Partition, block_bytes: u64) -> FilePlan {
         let runs = data_runs(extents, block_bytes);
         let blocks: u64 = runs.iter().map(|(_, run)| run.blocks().0).sum();
-        let gaps: Vec<Stretch> = runs
+        let runs = runs
             .iter()
-            .flat_map(|(first, run)| stretches(*first, run, partition))
-            .collect();
-        let left: u64 = gaps
-            .iter()
-            .map(|gap| gap.blocks % size_near(partition, gap.near))
-            .sum();
-        let stretches = if (blocks - left) as f64 >= WHOLE_SHARE_GOAL * blocks as f64 {
-            gaps
+            .map(|(first, run)| sections(*first, run, partition));
+        let runs: Vec<Vec<Section>> = runs.collect();
+        let left: u64 = runs.iter().flatten().map(|section| section.left).sum();
+        let stretches: Vec<Stretch> = if is_enough(left, blocks) {
+            let separate = runs.into_iter().flatten();
+            separate.map(|section| section.stretch).collect()
         } else {
-            let all = |(first, run): &(u64, File)| rest(*first, run, partition);
-            runs.iter().filter_map(all).collect()
+            let combined = runs.into_iter().map(|run| combine(run, partition));
+            combined.flatten().collect()
         };
         let is_worth_it = |stretch: &Stretch| stretch.is_worth_it(partition);
         FilePlan {
@@ -120,15 +120,19 @@ impl Stretch {
 
     fn push(&mut self, blocks: Range<Block>) {
         self.blocks += blocks.end.0 - blocks.start.0;
-        self.extents.push_back(blocks);
+        match self.extents.back_mut() {
+            Some(last) if last.end == blocks.start => last.end = blocks.end,
+            _ => self.extents.push_back(blocks),
+        }
     }
 
-    /// Returns whether fewer pieces than now can hold the blocks.
+    /// Returns whether the blocks can fill a track, or fewer pieces than now can hold them.
     fn is_worth_it(&self, partition: &Partition) -> bool {
+        let size = size_near(partition, self.near);
         let mut file = File::new();
         self.extents.iter().cloned().for_each(|run| file.push(run));
-        let needed = self.blocks.div_ceil(size_near(partition, self.near));
-        file.pieces(partition).count() as u64 > needed
+        let pieces = file.pieces(partition).count() as u64;
+        self.blocks >= size || pieces > self.blocks.div_ceil(size)
     }
 
     fn next(&mut self, supply: &Supply) -> Step {
@@ -219,42 +223,110 @@ fn data_runs(extents: &[FileExtent], block_bytes: u64) -> Vec<(u64, File)> {
     runs
 }
 
-/// Returns what lies between the whole tracks of a run.
-fn stretches(first: u64, run: &File, partition: &Partition) -> Vec<Stretch> {
-    let mut found: Vec<Stretch> = Vec::new();
-    let mut near = None;
+/// A stretch, and the whole tracks that follow it.
+#[derive(Debug)]
+struct Section {
+    stretch: Stretch,
+    /// The number of blocks of the stretch that fill no track.
+    left: u64,
+    whole: Vec<Range<Block>>,
+    /// The number of blocks of the whole tracks.
+    whole_blocks: u64,
+}
+
+/// Returns the sections of a run. Whole tracks at its beginning belong to none.
+fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
     let mut is_open = false;
+    let mut near = None;
     for piece in run.pieces(partition) {
         if piece.whole {
             near = Some(piece.blocks.end);
             is_open = false;
+            if let Some(section) = found.last_mut() {
+                section.whole_blocks += piece.blocks.end.0 - piece.blocks.start.0;
+                section.whole.push(piece.blocks);
+            }
             continue;
         }
         if !is_open {
             let near = near.unwrap_or(piece.blocks.start);
-            found.push(Stretch::new(first + piece.offset.0, near));
+            found.push(Section {
+                stretch: Stretch::new(first + piece.offset.0, near),
+                left: 0,
+                whole: Vec::new(),
+                whole_blocks: 0,
+            });
             is_open = true;
         }
-        let stretch = found.last_mut().expect("it has just been opened");
-        stretch.push(piece.blocks);
+        let section = found.last_mut().expect("it has just been opened");
+        section.stretch.push(piece.blocks);
+    }
+    for section in &mut found {
+        section.left = section.stretch.blocks % size_near(partition, section.stretch.near);
     }
     found
 }
 
-/// Returns everything from the first block of a run that is not on a whole track.
-fn rest(first: u64, run: &File, partition: &Partition) -> Option<Stretch> {
-    let mut near = None;
-    let start = run.pieces(partition).find(|piece| {
-        if piece.whole {
-            near = Some(piece.blocks.end);
+/// Combines consecutive sections of a run, as far as that is necessary for the goal.
+fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
+    let mut group = Vec::new();
+    // The blocks of the run that have been passed; those that fill no track in finished groups, and
+    // those of the current group, without the whole tracks at its end.
+    let (mut passed, mut left, mut inside) = (0, 0, 0);
+    let mut between = 0;
+    for section in run {
+        let size = size_near(partition, section.stretch.near);
+        passed += section.stretch.blocks + section.whole_blocks;
+        inside += between + section.stretch.blocks;
+        between = section.whole_blocks;
+        group.push(section);
+        if is_enough(left + inside % size, passed) {
+            left += inside % size;
+            (inside, between) = (0, 0);
+            finish(std::mem::take(&mut group), partition, &mut stretches);
         }
-        !piece.whole
-    })?;
-    let near = near.unwrap_or(start.blocks.start);
-    let mut stretch = Stretch::new(first + start.offset.0, near);
-    run.part(start.offset..run.blocks())
-        .for_each(|part| stretch.push(part));
-    Some(stretch)
+    }
+    finish(group, partition, &mut stretches);
+    stretches
+}
+
+/// Appends the stretches of a group: one, if that fills a further track.
+fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretch>) {
+    let Some(first) = group.first() else { return };
+    let size = size_near(partition, first.stretch.near);
+    let apart: u64 = group.iter().map(|section| section.left).sum();
+    let at_end = group.last().map_or(0, |section| section.whole_blocks);
+    let inside = group.iter().map(Section::blocks).sum::<u64>() - at_end;
+    let is_combined = inside % size + size <= apart;
+    let mut open: Option<Stretch> = None;
+    let mut whole = Vec::new();
+    for section in group {
+        match &mut open {
+            Some(open) => {
+                let between = std::mem::take(&mut whole).into_iter();
+                between
+                    .chain(section.stretch.extents)
+                    .for_each(|blocks| open.push(blocks));
+            }
+            None if is_combined => open = Some(section.stretch),
+            None => stretches.push(section.stretch),
+        }
+        whole = section.whole;
+    }
+    stretches.extend(open);
+}
+
+impl Section {
+    fn blocks(&self) -> u64 {
+        self.stretch.blocks + self.whole_blocks
+    }
+}
+
+/// Returns whether `left` of `blocks` blocks may be elsewhere than on whole tracks.
+fn is_enough(left: u64, blocks: u64) -> bool {
+    left as f64 <= (1.0 - WHOLE_SHARE_GOAL) * blocks as f64
 }
 
 /// Matches the blocks that a move takes with those that it leaves: parts of equal length, in order.
@@ -280,107 +352,4 @@ pub(crate) fn pairs(taken: &[Run], from: &[Range<Block>]) -> Vec<(Run, Range<Blo
         }
     }
     pairs
-}
-
-/// The result that a realignment can have at best.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forecast {
-    /// The extents of the file afterwards, in file order.
-    pub extents: Vec<FileExtent>,
-    /// The number of bytes that move.
-    pub moved_bytes: u64,
-}
-
-/// Plans the realignment of a file, as if the file system's free space, given as byte ranges of its
-/// device, could be used as the plan wishes. The kernel chooses the blocks in fact, so the result
-/// is an upper bound.
-pub fn forecast(
-    extents: &[FileExtent],
-    partition: &Partition,
-    block_bytes: u64,
-    free: &[Range<u64>],
-) -> Forecast {
-    let mut plan = FilePlan::new(extents, partition, block_bytes);
-    let mut supply = Supply::new(partition.clone());
-    let at = extents.first().map_or(0, |extent| extent.device_start);
-    let mut free: Vec<_> = free.to_vec();
-    free.sort_by_key(|range| range.start.abs_diff(at));
-    let wanted = plan.blocks().0.saturating_mul(4);
-    for range in free {
-        if supply.blocks().0 > wanted {
-            break;
-        }
-        let end = (range.end / block_bytes).min(partition.blocks().0);
-        let start = range.start.div_ceil(block_bytes).min(end);
-        supply.add(Run {
-            blocks: Block(start)..Block(end),
-            source: Source::default(),
-        });
-    }
-    let mut moves = Vec::new();
-    while let Step::Move(step) = plan.next(&supply) {
-        let taken = supply.take(&step.to);
-        for (run, old) in pairs(&taken, &step.from) {
-            supply.add(Run {
-                blocks: old,
-                source: run.source,
-            });
-        }
-        moves.push(step);
-    }
-    let length = |step: &BlockMove| (step.to.end.0 - step.to.start.0) * block_bytes;
-    Forecast {
-        moved_bytes: moves.iter().map(length).sum(),
-        extents: apply(extents, &moves, block_bytes),
-    }
-}
-
-/// Returns a file's extents after moves, which are in file order.
-fn apply(extents: &[FileExtent], moves: &[BlockMove], block_bytes: u64) -> Vec<FileExtent> {
-    let mut after: Vec<FileExtent> = Vec::new();
-    let mut push = |extent: FileExtent| match after.last_mut() {
-        Some(last)
-            if last.file.end == extent.file.start
-                && last.device().end == extent.device_start
-                && last.is_unwritten == extent.is_unwritten =>
-        {
-            last.file.end = extent.file.end;
-        }
-        _ if extent.file.is_empty() => {}
-        _ => after.push(extent),
-    };
-    let mut moves = moves.iter().peekable();
-    for extent in extents {
-        let mut at = extent.file.start;
-        while at < extent.file.end {
-            let next = moves.peek().map(|step| {
-                let start = step.file_block * block_bytes;
-                let length = (step.to.end.0 - step.to.start.0) * block_bytes;
-                (start..start + length, step.to.start.0 * block_bytes)
-            });
-            let (end, device_start) = match next {
-                Some((range, to)) if range.contains(&at) => {
-                    (range.end.min(extent.file.end), to + (at - range.start))
-                }
-                next => {
-                    let end = next.map_or(extent.file.end, |(range, _)| range.start);
-                    let end = end.min(extent.file.end);
-                    (end, extent.device_start + (at - extent.file.start))
-                }
-            };
-            push(FileExtent {
-                file: at..end,
-                device_start,
-                is_unwritten: extent.is_unwritten,
-            });
-            at = end;
-            if let Some(step) = moves.peek() {
-                let blocks = step.to.end.0 - step.to.start.0;
-                if (step.file_block + blocks) * block_bytes <= at {
-                    moves.next();
-                }
-            }
-        }
-    }
-    after
 }
