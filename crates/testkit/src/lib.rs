@@ -4,6 +4,7 @@
 //! skipped and prints the reason.
 
 pub mod guest;
+pub mod mount;
 
 use std::env;
 use std::io::{self, Write};

@@ -24,6 +24,8 @@ mod read;
 mod realign;
 mod summary;
 mod supply;
+#[cfg(test)]
+mod testing;
 
 pub use allocate::allocate;
 pub use error::FileError;
@@ -33,3 +35,7 @@ pub use place::{DrivePiece, FileSystem, TrackedDrive};
 pub use read::TrackReader;
 pub use realign::{Outcome, RealignOptions, RealignReport, realign};
 pub use summary::{PieceKind, Summary, summarize};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -259,16 +259,13 @@ impl FileSystem {
     /// Returns whether a layer puts one chunk after another on its members, all of the same size.
     fn is_raid0(&self, id: LayerId) -> bool {
         let layer = self.stack.layer(id);
-        let (sum, first) = (
-            layer.on.iter().map(|place| place.bytes).sum::<u64>(),
-            layer.on.first().map_or(0, |place| place.bytes),
-        );
+        let first = layer.on.first().map_or(0, |place| place.bytes);
         let is_level = match &layer.kind {
             Kind::Array(array) => array.level == RaidLevel::Raid0,
             Kind::LogicalVolume(volume) => volume.segment == "striped",
             _ => false,
         };
-        is_level && sum == first * layer.on.len() as u64
+        is_level && layer.on.iter().all(|place| place.bytes == first)
     }
 }
 
@@ -285,3 +282,6 @@ fn loop_offset(node: &str, host: &HostPaths) -> Option<LoopOffset> {
     let file = read("backing_file")?.trim_end().to_owned();
     Some(LoopOffset { file, bytes })
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -31,6 +31,7 @@ const REQUEST_BYTES_MAX: u64 = 8 << 20;
 pub struct TrackReader {
     tracks: VecDeque<Receiver<io::Result<Vec<u8>>>>,
     work: Option<SyncSender<Job>>,
+    threads: Vec<JoinHandle<()>>,
     requests: std::vec::IntoIter<Range<u64>>,
     current: Vec<u8>,
     at: usize,
@@ -88,9 +89,10 @@ impl TrackReader {
         let ahead = ahead.max(1);
         let (work, jobs) = sync_channel::<Job>(ahead);
         let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
+        let mut threads = Vec::new();
         for _ in 0..ahead {
             let (file, jobs) = (Arc::clone(&file), Arc::clone(&jobs));
-            thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("track-reader".to_owned())
                 .spawn(move || {
                     // The thread ends when the reader is dropped.
@@ -99,10 +101,12 @@ impl TrackReader {
                     }
                 })
                 .map_err(failed("start a thread for"))?;
+            threads.push(thread);
         }
         let mut reader = TrackReader {
             tracks: VecDeque::new(),
             work: Some(work),
+            threads,
             requests: requests.into_iter(),
             current: Vec::new(),
             at: 0,
@@ -153,8 +157,13 @@ impl Read for TrackReader {
 
 impl Drop for TrackReader {
     fn drop(&mut self) {
-        // The threads end once the channel is closed.
+        // The threads end once the channel is closed. They keep the file open until then, so that
+        // its file system could not be unmounted.
         self.work = None;
+        for thread in self.threads.drain(..) {
+            // A panic of a thread has been reported already.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -127,3 +127,6 @@ pub fn summarize(
     }
     Ok(summary)
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,3 +210,6 @@ impl Supply {
         before.is_some_and(|(_, run)| run.blocks.end > blocks.start)
     }
 }
+
+#[cfg(test)]
+mod tests;
