@@ -1,4 +1,5 @@
-/* A modelled disk for programs in C: times of a real drive, data that a power cut may lose.
+/* A modelled disk for programs in C: times of a real drive, data that a power cut may lose. And a
+ * reader of files in whole tracks of a real drive.
  * Generated from bindings/c/src; a test fails when it is out of date.
  *
  * Two ways to use a disk:
@@ -8,16 +9,20 @@
  *   has the clock, virtual or real.
  * No function sleeps or reads a clock. Functions that write to a file may wait for its storage.
  *
+ * Files in whole tracks: traxtent_tracks_open, traxtent_tracks_next.
+ *
  * Units: times are in picoseconds since the disk was created or opened. Positions (LBNs) and
  * lengths are in logical sectors of traxtent_sector_bytes bytes.
  *
  * Errors: a function that can fail returns a traxtent_status, and traxtent_error the message. A
- * function that creates a disk returns null, and writes the message to a buffer of the caller.
+ * function that creates a disk or a reader returns null, and writes the message to a buffer of the caller.
  *
  * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
  * The caller keeps ownership of all other arguments; they are not used after the call.
  *
- * Threads: no function starts a thread, and disks share no state.
+ * Threads: no function on a disk starts a thread, and disks share no state. A reader has threads of
+ * its own, which traxtent_tracks_close ends. The same rules apply to readers, except that no calls
+ * on one reader may overlap.
  * - Any thread may call a function on a disk, including traxtent_close and traxtent_free; the disk
  *   does not belong to the thread that created it.
  * - Calls on one disk must not overlap; the caller locks. Only functions that take a const disk may
@@ -79,6 +84,10 @@ typedef enum traxtent_op {
 // A modelled disk. Its data is in memory or in a file, and its times are those of a drive. Calls
 // on one disk must not overlap, except calls of functions that take a const disk.
 typedef struct traxtent_disk traxtent_disk;
+
+// A file that is read in requests which each stay on one track. Calls on one reader must not
+// overlap.
+typedef struct traxtent_track_reader traxtent_track_reader;
 
 // A request. Set unused fields to zero.
 typedef struct traxtent_request {
@@ -342,6 +351,45 @@ uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
 // Returns the number of submitted requests that `traxtent_poll` has not returned yet.
 uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
+
+// Opens a file of a mounted ext4 or XFS file system that lies in one piece on one drive. Usually
+// needs root. `map` is the path of the drive's track map: a file that `traxtent probe` wrote, or a
+// list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead` tracks
+// are read before they are asked for, at least one, in as many threads. On failure, returns null
+// and writes the reason to `error`, truncated to `room` bytes. `error` may be null.
+//
+// The reader belongs to the caller. Release it with `traxtent_tracks_close`.
+//
+// # Safety
+// `path` and `map` are C strings; `error` is null or has `room` bytes.
+struct traxtent_track_reader *traxtent_tracks_open(const char *path,
+                                                   const char *map,
+                                                   uint32_t ahead,
+                                                   char *error,
+                                                   size_t room);
+
+// Reads on: as much of the next track as the file has there in one piece. Holes are zeros. Sets
+// `data` and `length`; the data belongs to the reader, and is valid until the next call. At the
+// end of the file, the length is 0 and `data` is null.
+//
+// Returns `TRAXTENT_UNREADABLE` if the drive cannot read the track, and `TRAXTENT_FAILED` for any
+// other error. The next call then continues after it.
+//
+// # Safety
+// `data` and `length` can be written to.
+enum traxtent_status traxtent_tracks_next(struct traxtent_track_reader *reader,
+                                          const uint8_t **data,
+                                          size_t *length);
+
+// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
+// to the reader. It is valid until the next call of `traxtent_tracks_next`.
+const char *traxtent_tracks_error(const struct traxtent_track_reader *reader);
+
+// Closes a file, and releases the reader. Null is ignored.
+//
+// # Safety
+// `reader` is null or comes from `traxtent_tracks_open`, and is not used afterwards.
+void traxtent_tracks_close(struct traxtent_track_reader *reader);
 
 #ifdef __cplusplus
 }  // extern "C"

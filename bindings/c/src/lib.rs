@@ -1,8 +1,9 @@
-//! A C interface to the disk of `traxtent_model::disk`. The header `include/traxtent.h` is
-//! generated from these files.
+//! A C interface to the disk of `traxtent_model::disk`, and to the reader of `traxtent_file`. The
+//! header `include/traxtent.h` is generated from these files.
 //!
 //! - [`calls`] runs one command after another on the disk's own clock.
 //! - [`queue`] keeps several commands outstanding on the caller's clock.
+//! - [`tracks`] reads files of the machine in whole tracks.
 //!
 //! Times are in picoseconds. No function keeps a pointer argument after it returns.
 
@@ -12,6 +13,7 @@
 pub mod calls;
 mod medium;
 pub mod queue;
+pub mod tracks;
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_char};
@@ -53,11 +55,13 @@ pub enum Status {
     TRAXTENT_NO_SPACE = 5,
 }
 
-/// The header promises that any thread may use a disk, and that calls of functions that take a
-/// const disk may overlap.
+/// The header promises that any thread may use a disk or a reader, and that calls of functions that
+/// take a const disk may overlap.
 const _: () = {
     const fn threads_may_share<T: Send + Sync>() {}
+    const fn any_thread_may_use<T: Send>() {}
     threads_may_share::<Disk>();
+    any_thread_may_use::<tracks::TrackReader>();
 };
 
 use Status::{

@@ -13,16 +13,18 @@ pub struct MountedExt4 {
 }
 
 impl MountedExt4 {
-    /// Creates a file system of `mib` MiB in a directory, and mounts it on a directory beside it.
+    /// Creates a file system of `mib` MiB with blocks of `block_bytes` bytes, in a file in a
+    /// directory, and mounts it on a directory beside the file.
     ///
     /// # Errors
     /// Returns the reason if that is not possible here: it needs root, loop devices and mke2fs.
-    pub fn new(home: &Path, mib: u64) -> Result<MountedExt4, String> {
+    pub fn new(home: &Path, mib: u64, block_bytes: u64) -> Result<MountedExt4, String> {
         let (image, folder) = (home.join("ext4.img"), home.join("mounted"));
         let file = File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(mib << 20).map_err(|error| error.to_string())?;
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        run("mkfs.ext4", &["-q", "-F", path(&image)])?;
+        let block = block_bytes.to_string();
+        run("mkfs.ext4", &["-q", "-F", "-b", &block, path(&image)])?;
         let device = run("losetup", &["--find", "--show", path(&image)])?;
         let device = device.trim().to_owned();
         let mut mounted = MountedExt4 {

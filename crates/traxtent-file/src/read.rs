@@ -18,7 +18,7 @@ use traxtent_units::{Block, Blocks};
 
 use crate::{FileError, FileSystem, file_extents};
 
-/// The alignment of buffers and requests for direct reads. No device needs more.
+/// The alignment of buffers for direct reads. No device needs more.
 const ALIGNMENT: usize = 4096;
 
 /// The largest request, for devices without tracks this long. The kernel splits larger ones.
@@ -89,6 +89,8 @@ impl TrackReader {
         let ahead = ahead.max(1);
         let (work, jobs) = sync_channel::<Job>(ahead);
         let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
+        // The end of a file within a block is the only one that is not a multiple of it.
+        let unit = (system.block_bytes as usize).min(ALIGNMENT);
         let mut threads = Vec::new();
         for _ in 0..ahead {
             let (file, jobs) = (Arc::clone(&file), Arc::clone(&jobs));
@@ -97,7 +99,7 @@ impl TrackReader {
                 .spawn(move || {
                     // The thread ends when the reader is dropped.
                     while let Some((range, reply)) = next_job(&jobs) {
-                        let _ = reply.send(read_range(&file, &range));
+                        let _ = reply.send(read_range(&file, &range, unit));
                     }
                 })
                 .map_err(failed("start a thread for"))?;
@@ -202,10 +204,10 @@ fn on_tracks(partition: &Partition, blocks: Range<Block>) -> impl Iterator<Item 
     })
 }
 
-/// Reads a range of a file, which may be shorter by now.
-fn read_range(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+/// Reads a range of a file, which may be shorter by now. Requests are a multiple of `unit` bytes.
+fn read_range(file: &File, range: &Range<u64>, unit: usize) -> io::Result<Vec<u8>> {
     let wanted = (range.end - range.start) as usize;
-    let whole = wanted.next_multiple_of(ALIGNMENT);
+    let whole = wanted.next_multiple_of(unit);
     let mut buffer = vec![0; whole + ALIGNMENT];
     let skip = buffer.as_ptr().align_offset(ALIGNMENT);
     let mut filled = 0;

@@ -54,16 +54,17 @@ fn tracks_of(
     bytes: std::ops::Range<u64>,
     extents: &[FileExtent],
     map: &TrackMap,
+    block_bytes: u64,
 ) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
-    let mut block = bytes.start / 4096 * 4096;
+    let mut block = bytes.start / block_bytes * block_bytes;
     while block < bytes.end {
         if let Some(extent) = extents.iter().find(|extent| extent.file.contains(&block)) {
             let device = extent.device_start + block - extent.file.start;
             let track = map.track_of(Lbn(device / SECTOR_BYTES)).unwrap();
             found.insert(track.index);
         }
-        block += 4096;
+        block += block_bytes;
     }
     found
 }
@@ -73,11 +74,16 @@ fn tracks_of(
 /// closed once the reader is dropped?
 #[test]
 fn reads_the_same_bytes_track_by_track() {
+    for block_bytes in [1024, 4096] {
+        if let Err(why) = reads_the_same_bytes(block_bytes) {
+            testkit::skip!("no ext4 can be mounted: {why}");
+        }
+    }
+}
+
+fn reads_the_same_bytes(block_bytes: u64) -> Result<(), String> {
     let home = tempfile::tempdir().unwrap();
-    let mounted = match MountedExt4::new(home.path(), 64) {
-        Ok(mounted) => mounted,
-        Err(why) => testkit::skip!("no ext4 can be mounted: {why}"),
-    };
+    let mounted = MountedExt4::new(home.path(), 64, block_bytes)?;
     let mut rng = Rng::new(7);
     let map = Arc::new(tracks(&mut rng, 64));
     let system = FileSystem::of(mounted.folder(), &HostPaths::default()).unwrap();
@@ -104,7 +110,7 @@ fn reads_the_same_bytes_track_by_track() {
             while let Some(data) = reader.next_track().unwrap() {
                 let start = found.len() as u64;
                 found.extend(data);
-                let tracks = tracks_of(start..found.len() as u64, &extents, &map);
+                let tracks = tracks_of(start..found.len() as u64, &extents, &map, block_bytes);
                 assert!(tracks.len() <= 1, "{name}: {start}: {tracks:?}");
                 let extent = extents
                     .iter()
@@ -129,4 +135,5 @@ fn reads_the_same_bytes_track_by_track() {
     reader.next_track().unwrap();
     drop(reader);
     mounted.unmount().unwrap();
+    Ok(())
 }

@@ -6,3 +6,4 @@ mod link;
 mod program;
 mod queue;
 mod store;
+mod tracks;
