@@ -14,8 +14,9 @@
  * Units: times are in picoseconds since the disk was created or opened. Positions (LBNs) and
  * lengths are in logical sectors of traxtent_sector_bytes bytes.
  *
- * Errors: a function that can fail returns a traxtent_status, and traxtent_error the message. A
- * function that creates a disk or a reader returns null, and writes the message to a buffer of the caller.
+ * Errors: a function that can fail returns a traxtent_status, and traxtent_error (for a reader,
+ * traxtent_tracks_error) the message. A function that creates a disk or a reader returns null, and
+ * writes the message to a buffer of the caller.
  *
  * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
  * The caller keeps ownership of all other arguments; they are not used after the call.
@@ -354,8 +355,8 @@ uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
 // Opens a file of a mounted ext4 or XFS file system that lies in one piece on one drive. Usually
 // needs root. `map` is the path of the drive's track map: a file that `traxtent probe` wrote, or a
-// list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead` tracks
-// are read before they are asked for, at least one, in as many threads. On failure, returns null
+// list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead` tracks,
+// from 1 to 256, are read before they are asked for, in as many threads. On failure, returns null
 // and writes the reason to `error`, truncated to `room` bytes. `error` may be null.
 //
 // The reader belongs to the caller. Release it with `traxtent_tracks_close`.

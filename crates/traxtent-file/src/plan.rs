@@ -72,7 +72,7 @@ impl FilePlan {
             .iter()
             .map(|(first, run)| sections(*first, run, partition));
         let runs: Vec<Vec<Section>> = runs.collect();
-        let left: u64 = runs.iter().flatten().map(|section| section.left).sum();
+        let left: f64 = runs.iter().flatten().map(|section| section.left).sum();
         let stretches: Vec<Stretch> = if is_enough(left, blocks) {
             let separate = runs.into_iter().flatten();
             separate.map(|section| section.stretch).collect()
@@ -130,7 +130,7 @@ impl Stretch {
     /// on to the next track is faster than a seek, so a run that crosses a boundary is one fragment.
     fn is_worth_it(&self, partition: &Partition) -> bool {
         let size = size_near(partition, self.near);
-        self.blocks >= size || self.extents.len() > 1
+        self.blocks as f64 >= size || self.extents.len() > 1
     }
 
     fn next(&mut self, supply: &Supply) -> Step {
@@ -196,10 +196,27 @@ impl Stretch {
     }
 }
 
-/// Returns the number of blocks on the track at or after a block; 1 if there is none.
-fn size_near(partition: &Partition, block: Block) -> u64 {
-    let traxtent = partition.traxtent_from(block);
-    traxtent.map_or(1, |traxtent| traxtent.size().0)
+/// Returns the mean number of whole blocks on tracks of the size of the one at or after a block; 1
+/// if there is none. If a track is not a multiple of a block, its tracks differ by a block.
+fn size_near(partition: &Partition, block: Block) -> f64 {
+    let track = partition
+        .traxtent_from(block)
+        .and_then(|traxtent| partition.map().track(traxtent.track));
+    track.map_or(1.0, |track| {
+        let (sectors, unit) = (track.sectors.0, u64::from(partition.block_sectors()));
+        // Tracks begin at each multiple of the divisor within a block, equally often.
+        let divisor = gcd(sectors, unit);
+        ((sectors + divisor).saturating_sub(unit).max(unit)) as f64 / unit as f64
+    })
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Returns the number of blocks that are left once as many tracks of a size are full as possible.
+fn left_of(blocks: u64, size: f64) -> f64 {
+    blocks as f64 % size
 }
 
 /// Returns the runs of a file between holes, each with the position of its first block.
@@ -226,7 +243,7 @@ fn data_runs(extents: &[FileExtent], block_bytes: u64) -> Vec<(u64, File)> {
 struct Section {
     stretch: Stretch,
     /// The number of blocks of the stretch that fill no track.
-    left: u64,
+    left: f64,
     whole: Vec<Range<Block>>,
     /// The number of blocks of the whole tracks.
     whole_blocks: u64,
@@ -251,7 +268,7 @@ fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
             let near = near.unwrap_or(piece.blocks.start);
             found.push(Section {
                 stretch: Stretch::new(first + piece.offset.0, near),
-                left: 0,
+                left: 0.0,
                 whole: Vec::new(),
                 whole_blocks: 0,
             });
@@ -261,7 +278,8 @@ fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
         section.stretch.push(piece.blocks);
     }
     for section in &mut found {
-        section.left = section.stretch.blocks % size_near(partition, section.stretch.near);
+        let size = size_near(partition, section.stretch.near);
+        section.left = left_of(section.stretch.blocks, size);
     }
     found
 }
@@ -270,19 +288,17 @@ fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
 fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     let mut group = Vec::new();
-    // The blocks of the run that have been passed; those that fill no track in finished groups, and
-    // those of the current group, without the whole tracks at its end.
-    let (mut passed, mut left, mut inside) = (0, 0, 0);
-    let mut between = 0;
+    // The blocks of the run so far; those of its stretches that fill no track, in finished groups;
+    // and those of all stretches of the current group.
+    let (mut blocks, mut left, mut inside) = (0, 0.0, 0);
     for section in run {
         let size = size_near(partition, section.stretch.near);
-        passed += section.stretch.blocks + section.whole_blocks;
-        inside += between + section.stretch.blocks;
-        between = section.whole_blocks;
+        blocks += section.stretch.blocks + section.whole_blocks;
+        inside += section.stretch.blocks;
         group.push(section);
-        if is_enough(left + inside % size, passed) {
-            left += inside % size;
-            (inside, between) = (0, 0);
+        if is_enough(left + left_of(inside, size), blocks) {
+            left += left_of(inside, size);
+            inside = 0;
             finish(std::mem::take(&mut group), partition, &mut stretches);
         }
     }
@@ -294,10 +310,8 @@ fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
 fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretch>) {
     let Some(first) = group.first() else { return };
     let size = size_near(partition, first.stretch.near);
-    let apart: u64 = group.iter().map(|section| section.left).sum();
-    let at_end = group.last().map_or(0, |section| section.whole_blocks);
-    let inside = group.iter().map(Section::blocks).sum::<u64>() - at_end;
-    let is_combined = inside % size + size <= apart;
+    let apart: f64 = group.iter().map(|section| section.left).sum();
+    let is_combined = apart >= size;
     let mut open: Option<Stretch> = None;
     let mut whole = Vec::new();
     for section in group {
@@ -316,15 +330,9 @@ fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretc
     stretches.extend(open);
 }
 
-impl Section {
-    fn blocks(&self) -> u64 {
-        self.stretch.blocks + self.whole_blocks
-    }
-}
-
 /// Returns whether `left` of `blocks` blocks may be elsewhere than on whole tracks.
-fn is_enough(left: u64, blocks: u64) -> bool {
-    left as f64 <= (1.0 - WHOLE_SHARE_GOAL) * blocks as f64
+fn is_enough(left: f64, blocks: u64) -> bool {
+    left <= (1.0 - WHOLE_SHARE_GOAL) * blocks as f64
 }
 
 /// Matches the blocks that a move takes with those that it leaves: parts of equal length, in order.

@@ -24,6 +24,9 @@ const ALIGNMENT: usize = 4096;
 /// The largest request, for devices without tracks this long. The kernel splits larger ones.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
+/// The largest number of tracks that are requested ahead, each by a thread of its own.
+const AHEAD_MAX: usize = 256;
+
 /// Reads a file from its beginning to its end, track by track, some tracks ahead.
 ///
 /// Requests bypass the page cache, and do not cross track boundaries: each reads as much of one
@@ -41,8 +44,7 @@ pub struct TrackReader {
 type Job = (Range<u64>, SyncSender<io::Result<Vec<u8>>>);
 
 impl TrackReader {
-    /// Opens a file. At most `ahead` tracks are requested before they are consumed, and at least
-    /// one.
+    /// Opens a file. At most `ahead` tracks are requested before they are consumed, from 1 to 256.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, or if its file system does not report
@@ -86,7 +88,7 @@ impl TrackReader {
             at = file.end;
         }
         cut(at..length, &mut requests);
-        let ahead = ahead.max(1);
+        let ahead = ahead.min(AHEAD_MAX).min(requests.len()).max(1);
         let (work, jobs) = sync_channel::<Job>(ahead);
         let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
         // The end of a file within a block is the only one that is not a multiple of it.

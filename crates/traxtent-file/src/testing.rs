@@ -86,6 +86,17 @@ impl Scene {
         extents(&self.file)
     }
 
+    /// Returns the number of blocks of the file.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.file.iter().flatten().count() as u64
+    }
+
+    /// Returns the number of runs of the file between holes.
+    pub(crate) fn runs(&self) -> u64 {
+        let runs = self.file.split(|block| block.is_none());
+        runs.filter(|run| !run.is_empty()).count() as u64
+    }
+
     /// Returns the free blocks as runs.
     pub(crate) fn free_runs(&self) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();

@@ -5,6 +5,8 @@
 //! in another order; the wrong source of a block; whole tracks that move without need; parts of
 //! tracks that are left although tracks are free.
 
+use std::iter;
+
 use testkit::repeats;
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
@@ -140,13 +142,11 @@ fn free_tracks_are_used_and_whole_tracks_stay() {
         let partition = regular_partition(&mut rng, 160);
         let size = largest_track(&partition);
         let scene = Scene::any(&mut rng, &partition, 60 * size);
-        let blocks = scene.file.iter().flatten().count() as u64;
+        let (blocks, runs) = (scene.blocks(), scene.runs());
         let whole = is_whole(&scene.file, &partition);
         let mut is_open = false;
         let mut gaps: Vec<u64> = Vec::new();
-        let mut runs = 0;
         for (at, block) in scene.file.iter().enumerate() {
-            runs += u64::from(block.is_some() && (at == 0 || scene.file[at - 1].is_none()));
             let is_gap = block.is_some() && !whole[at];
             match gaps.last_mut() {
                 Some(last) if is_gap && is_open => *last += 1,
@@ -188,23 +188,52 @@ fn free_tracks_are_used_and_whole_tracks_stay() {
     }
 }
 
+/// Is the goal reached on a drive whose tracks end within blocks, so that the result can only be
+/// estimated?
+#[test]
+fn the_goal_is_reached_on_a_drive() {
+    for seed in 0..repeats(300) {
+        let mut rng = Rng::new(seed);
+        let size = 300 + rng.below(300) as u32;
+        let partition = Partition::whole(TrackMap::of_sizes([size; 200]), 8).unwrap();
+        let room = partition.blocks().0 / 3;
+        let scene = Scene::any(&mut rng, &partition, room);
+        let (blocks, runs) = (scene.blocks(), scene.runs());
+        let mut disk = Disk::new(&mut rng, &scene, &partition);
+        assert!(
+            disk.carry_out(&mut plan_of(&disk.file, &partition), seed),
+            "seed {seed}"
+        );
+        let left = blocks - whole_blocks(&disk.file, &partition);
+        let most = blocks as f64 * 0.05 + (runs * largest_track(&partition)) as f64;
+        assert!(
+            left as f64 <= most,
+            "seed {seed}: {left} of {blocks} left in {runs} runs"
+        );
+    }
+}
+
 /// Does a plan on irregular tracks, whose result it can only estimate, not do harm?
 #[test]
 fn irregular_tracks_do_no_harm() {
+    let (mut before, mut after) = (0, 0);
     for seed in 0..repeats(500) {
         let mut rng = Rng::new(seed);
         let partition = any_partition(&mut rng, 120);
         let room = partition.blocks().0 / 2;
         let scene = Scene::any(&mut rng, &partition, room);
         let mut disk = Disk::new(&mut rng, &scene, &partition);
-        let before = whole_blocks(&disk.file, &partition);
+        let old = whole_blocks(&disk.file, &partition);
         let mut plan = plan_of(&disk.file, &partition);
         let stretches = plan.stretches.len() as u64;
         disk.carry_out(&mut plan, seed);
-        let after = whole_blocks(&disk.file, &partition);
+        let new = whole_blocks(&disk.file, &partition);
         let loss = stretches * largest_track(&partition);
-        assert!(after + loss >= before, "seed {seed}: {before} to {after}");
+        assert!(new + loss >= old, "seed {seed}: {old} to {new}");
+        (before, after) = (before + old, after + new);
     }
+    // Often, little space is free.
+    assert!(4 * after > 5 * before, "{before} to {after}");
 }
 
 /// Is the forecast that of the plan with the same free space?
@@ -254,7 +283,7 @@ fn planned(partition: &Partition, file: impl Iterator<Item = Range<u64>>) -> (u6
 fn a_contiguous_file_stays() {
     let map = TrackMap::of_sizes([529; 400]);
     let partition = Partition::whole(map, 8).unwrap();
-    assert_eq!(planned(&partition, [30..20_000].into_iter()).0, 0);
+    assert_eq!(planned(&partition, iter::once(30..20_000)).0, 0);
 }
 
 /// Does the half of a file that is on whole tracks stay if the other half must move?
@@ -262,11 +291,11 @@ fn a_contiguous_file_stays() {
 fn the_aligned_half_of_a_file_stays() {
     let partition = Partition::whole(TrackMap::of_sizes([100; 1000]), 1).unwrap();
     let fragments = (300..600).map(|track| track * 100 + 7..track * 100 + 72);
-    let (moved, blocks) = planned(&partition, [0..20_000].into_iter().chain(fragments));
+    let (moved, blocks) = planned(&partition, iter::once(0..20_000).chain(fragments));
     assert_eq!((moved, blocks), (300 * 65, 20_000 + 300 * 65));
     // So does it if the fragments come first.
     let fragments = (300..600).map(|track| track * 100 + 7..track * 100 + 72);
-    let (moved, _) = planned(&partition, fragments.chain(std::iter::once(0..20_000)));
+    let (moved, _) = planned(&partition, fragments.chain(iter::once(0..20_000)));
     assert_eq!(moved, 300 * 65);
 }
 

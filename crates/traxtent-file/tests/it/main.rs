@@ -1,0 +1,3 @@
+//! Tests on mounted file systems.
+
+mod reader;
