@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -89,10 +89,10 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     let mut rows = Vec::new();
     let mut unmoved = 0;
     for path in &files {
-        let result = if args.dry_run {
-            predict(path, &mut systems)?
-        } else {
-            move_file(path, args, &mut systems, &stop)?
+        let result = match unsuitable(path)? {
+            Some(why) => FileResult::left_alone(path, why),
+            None if args.dry_run => predict(path, &mut systems)?,
+            None => move_file(path, args, &mut systems, &stop)?,
         };
         unmoved += u32::from(!result.is_complete());
         if args.moving.json {
@@ -133,6 +133,16 @@ struct FileResult {
 }
 
 impl FileResult {
+    fn left_alone(path: &Path, why: &str) -> FileResult {
+        FileResult {
+            name: path.display().to_string(),
+            before: None,
+            after: None,
+            report: RealignReport::default(),
+            left_alone: Some(why.to_owned()),
+        }
+    }
+
     fn is_complete(&self) -> bool {
         self.left_alone.is_none() && self.report.ended_early.is_none()
     }
@@ -191,6 +201,18 @@ impl FileResult {
             "left_alone": self.left_alone,
             "ended_early": self.report.ended_early,
         })
+    }
+}
+
+/// Returns the reason why a file is not even opened. Opening a pipe would wait for its writer.
+fn unsuitable(path: &Path) -> Result<Option<&'static str>> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(None),
+        Ok(_) => Ok(Some("it is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(Some("it has been removed meanwhile"))
+        }
+        Err(error) => Err(Failure::file(path, &error)),
     }
 }
 

@@ -97,7 +97,12 @@ impl Prepared {
         let mut disk = Disk::with(MIB, &[&mkfs[..], settings].concat(), "");
         let mut rng = Rng::new(1);
         let still: Vec<_> = (0..STILL_FILES)
-            .map(|number| (format!("still{number}"), random(&mut rng, STILL_BYTES)))
+            .map(|number| {
+                (
+                    format!("still{number}"),
+                    random(&mut rng, if number == 0 { 12 << 20 } else { STILL_BYTES }),
+                )
+            })
             .collect();
         let stamped = (0..STAMPED_FILES).map(|id| {
             (
@@ -110,8 +115,9 @@ impl Prepared {
             .map(|(name, bytes)| (disk.path(name), bytes.clone()))
             .chain(stamped)
             .collect();
-        write_in_turns(&in_turns[..2], 52 << 10, true).expect("there is room");
-        write_in_turns(&in_turns[2..], 24 << 10, false).expect("there is room");
+        // The space that the first parts of such a file leave can hold its later parts.
+        write_in_turns(&in_turns[..1], 52 << 10, true).expect("there is room");
+        write_in_turns(&in_turns[1..], 24 << 10, false).expect("there is room");
         let names = still.iter().map(|(name, _)| name.clone());
         let places = names
             .chain((0..STAMPED_FILES).map(stamped_name))
@@ -212,7 +218,9 @@ fn cut(seed: u64, prepared: &Prepared) -> Cut {
             .collect();
         names.extend((0..STAMPED_FILES).map(|id| inside(&stamped_name(id))));
         let turn = rng.below(names.len() as u64) as usize;
-        names.rotate_left(turn);
+        if rng.chance(0.5) {
+            names.rotate_left(turn);
+        }
         let drive = &drive;
         // It ends when the drive fails.
         let mover = scope.spawn(move || realign_command(&names, drive).output());
