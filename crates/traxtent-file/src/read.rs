@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use traxtent_layout::Partition;
-use traxtent_units::{Block, Blocks};
+use traxtent_units::Sectors;
 
 use crate::{FileError, FileSystem, file_extents};
 
@@ -30,7 +30,8 @@ const AHEAD_MAX: usize = 256;
 /// Reads a file from its beginning to its end, track by track, some tracks ahead.
 ///
 /// Requests bypass the page cache, and do not cross track boundaries: each reads as much of one
-/// track as the file has there in one piece. A block that spans two tracks is read with the first.
+/// track as the file has there in one piece. A block that spans two tracks is read in two parts, if
+/// the device has sectors small enough.
 pub struct TrackReader {
     tracks: VecDeque<Receiver<io::Result<Vec<u8>>>>,
     work: Option<SyncSender<Job>>,
@@ -71,19 +72,19 @@ impl TrackReader {
         let file = File::from(file.map_err(|error| failed("open")(error.into()))?);
         let length = file.metadata().map_err(failed("examine"))?.len();
         let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+        let sector_bytes = system.block_bytes / u64::from(partition.block_sectors());
         let mut requests = Vec::new();
         let mut at = 0;
         for extent in &extents {
             let (file, device) = (&extent.file, extent.device());
             // Holes are read too: the kernel fills them with zeros.
             cut(at..file.start.min(length), &mut requests);
-            let blocks =
-                Block(device.start / system.block_bytes)..Block(device.end / system.block_bytes);
-            for blocks in on_tracks(partition, blocks) {
-                let offset =
-                    |block: Block| file.start + block.0 * system.block_bytes - device.start;
-                let bytes = offset(blocks.start)..offset(blocks.end).min(length);
-                cut(bytes, &mut requests);
+            for bytes in on_tracks(partition, sector_bytes, device.clone()) {
+                let offset = |byte: u64| file.start + (byte - device.start);
+                cut(
+                    offset(bytes.start)..offset(bytes.end).min(length),
+                    &mut requests,
+                );
             }
             at = file.end;
         }
@@ -91,8 +92,10 @@ impl TrackReader {
         let ahead = ahead.min(AHEAD_MAX).min(requests.len()).max(1);
         let (work, jobs) = sync_channel::<Job>(ahead);
         let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
-        // The end of a file within a block is the only one that is not a multiple of it.
-        let unit = (system.block_bytes as usize).min(ALIGNMENT);
+        let units = Units {
+            sector_bytes: sector_bytes.min(ALIGNMENT as u64),
+            block_bytes: system.block_bytes.min(ALIGNMENT as u64),
+        };
         let mut threads = Vec::new();
         for _ in 0..ahead {
             let (file, jobs) = (Arc::clone(&file), Arc::clone(&jobs));
@@ -101,7 +104,7 @@ impl TrackReader {
                 .spawn(move || {
                     // The thread ends when the reader is dropped.
                     while let Some((range, reply)) = next_job(&jobs) {
-                        let _ = reply.send(read_range(&file, &range, unit));
+                        let _ = reply.send(read_range(&file, &range, units));
                     }
                 })
                 .map_err(failed("start a thread for"))?;
@@ -185,44 +188,68 @@ fn cut(range: Range<u64>, requests: &mut Vec<Range<u64>>) {
     }
 }
 
-/// Cuts blocks at track boundaries. A block that spans a boundary belongs to the first track.
-fn on_tracks(partition: &Partition, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
-    let mut at = blocks.start;
+/// Cuts a run of the file system's bytes at track boundaries. Tracks may end within a block.
+fn on_tracks(
+    partition: &Partition,
+    sector_bytes: u64,
+    bytes: Range<u64>,
+) -> impl Iterator<Item = Range<u64>> {
+    let first = partition.lbns().start;
+    let mut at = bytes.start;
     std::iter::from_fn(move || {
-        if at >= blocks.end {
+        if at >= bytes.end {
             return None;
         }
-        // The end of the blocks that lie on the track of the first one, and the spanning block.
-        let end = match partition.traxtent_of(at) {
-            Some(traxtent) if partition.is_excluded(traxtent.blocks.end) => {
-                traxtent.blocks.end + Blocks(1)
-            }
-            Some(traxtent) => traxtent.blocks.end,
-            None => at + Blocks(1),
+        let track = partition.map().track_of(first + Sectors(at / sector_bytes));
+        let end = match track {
+            Some(track) => (track.end().0 - first.0) * sector_bytes,
+            None => bytes.end,
         };
-        let part = at..end.min(blocks.end);
+        let part = at..end.min(bytes.end);
         at = part.end;
         Some(part)
     })
 }
 
-/// Reads a range of a file, which may be shorter by now. Requests are a multiple of `unit` bytes.
-fn read_range(file: &File, range: &Range<u64>, unit: usize) -> io::Result<Vec<u8>> {
-    let wanted = (range.end - range.start) as usize;
-    let whole = wanted.next_multiple_of(unit);
+/// The sizes that direct reads may need to be multiples of.
+#[derive(Clone, Copy)]
+struct Units {
+    /// The size of a sector of the map.
+    sector_bytes: u64,
+    /// The size of a block, for devices with larger sectors than the map.
+    block_bytes: u64,
+}
+
+/// Reads a range of a file, which may be shorter by now.
+fn read_range(file: &File, range: &Range<u64>, units: Units) -> io::Result<Vec<u8>> {
+    match read_multiple(file, range, units.sector_bytes) {
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            read_multiple(file, range, units.block_bytes)
+        }
+        read => read,
+    }
+}
+
+/// Reads a range of a file, extended at both ends to multiples of `unit` bytes.
+fn read_multiple(file: &File, range: &Range<u64>, unit: u64) -> io::Result<Vec<u8>> {
+    let start = range.start / unit * unit;
+    let before = (range.start - start) as usize;
+    let wanted = (range.end - start) as usize;
+    let whole = wanted.next_multiple_of(unit as usize);
     let mut buffer = vec![0; whole + ALIGNMENT];
     let skip = buffer.as_ptr().align_offset(ALIGNMENT);
     let mut filled = 0;
     while filled < wanted {
         let part = &mut buffer[skip + filled..skip + whole];
-        match file.read_at(part, range.start + filled as u64) {
+        match file.read_at(part, start + filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    buffer.drain(..skip);
-    buffer.truncate(filled.min(wanted));
+    let filled = filled.min(wanted);
+    buffer.truncate(skip + filled);
+    buffer.drain(..(skip + before).min(skip + filled));
     Ok(buffer)
 }

@@ -48,23 +48,21 @@ fn write(rng: &mut Rng, folder: &Path, name: &str) {
     file.set_len(at + rng.below(20_000)).unwrap();
 }
 
-/// Returns the tracks that a part of a file is on. A block that spans a boundary counts as a part of
-/// the first track only.
+/// Returns the tracks that a part of a file is on.
 fn tracks_of(
     bytes: std::ops::Range<u64>,
     extents: &[FileExtent],
     map: &TrackMap,
-    block_bytes: u64,
 ) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
-    let mut block = bytes.start / block_bytes * block_bytes;
-    while block < bytes.end {
-        if let Some(extent) = extents.iter().find(|extent| extent.file.contains(&block)) {
-            let device = extent.device_start + block - extent.file.start;
+    let mut sector = bytes.start / SECTOR_BYTES * SECTOR_BYTES;
+    while sector < bytes.end {
+        if let Some(extent) = extents.iter().find(|extent| extent.file.contains(&sector)) {
+            let device = extent.device_start + sector - extent.file.start;
             let track = map.track_of(Lbn(device / SECTOR_BYTES)).unwrap();
             found.insert(track.index);
         }
-        block += block_bytes;
+        sector += SECTOR_BYTES;
     }
     found
 }
@@ -110,7 +108,7 @@ fn reads_the_same_bytes(block_bytes: u64) -> Result<(), String> {
             while let Some(data) = reader.next_track().unwrap() {
                 let start = found.len() as u64;
                 found.extend(data);
-                let tracks = tracks_of(start..found.len() as u64, &extents, &map, block_bytes);
+                let tracks = tracks_of(start..found.len() as u64, &extents, &map);
                 assert!(tracks.len() <= 1, "{name}: {start}: {tracks:?}");
                 let extent = extents
                     .iter()
