@@ -18,6 +18,9 @@ pub struct Forecast {
     pub moved_bytes: u64,
 }
 
+/// The number of free tracks that are considered for the smallest file.
+const TRACKS_MIN: u64 = 64;
+
 /// Plans the realignment of a file, as if the file system's free space, given as byte ranges of its
 /// device, could be used as the plan wishes. The kernel chooses the blocks in fact, so the result
 /// is an upper bound.
@@ -32,9 +35,11 @@ pub fn forecast(
     let at = extents.first().map_or(0, |extent| extent.device_start);
     let mut free: Vec<_> = free.to_vec();
     free.sort_by_key(|range| range.start.abs_diff(at));
-    let wanted = plan.blocks().0.saturating_mul(4);
+    let size = partition.traxtent_from(Block(at / block_bytes));
+    let size = size.map_or(1, |traxtent| traxtent.size().0);
+    let wanted = plan.blocks().0 * 2 / size + TRACKS_MIN;
     for range in free {
-        if supply.blocks().0 > wanted {
+        if supply.whole_traxtents() as u64 > wanted {
             break;
         }
         let end = (range.end / block_bytes).min(partition.blocks().0);

@@ -92,23 +92,41 @@ impl Pool {
             Err(error) => return Err(error.into()),
         }
         let before = self.supply.whole_traxtents();
-        for extent in file_extents(&donor)? {
+        self.donors.push(donor);
+        self.held_bytes += self.add(self.donors.len() - 1)?;
+        self.peak_bytes = self.peak_bytes.max(self.held_bytes);
+        Ok(self.supply.whole_traxtents() - before)
+    }
+
+    /// Makes exactly the blocks available that the donors have now. After exchanges, these are the
+    /// blocks that the file has left, whatever has happened to the file meanwhile.
+    pub(crate) fn refresh(&mut self) -> io::Result<()> {
+        self.supply = Supply::new(self.partition.clone());
+        self.held_bytes = 0;
+        for donor in 0..self.donors.len() {
+            self.held_bytes += self.add(donor)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the blocks of a donor available, and returns their number of bytes.
+    fn add(&mut self, donor: usize) -> io::Result<u64> {
+        let mut bytes = 0;
+        for extent in file_extents(&self.donors[donor])? {
             let blocks = extent.device();
             let last = self.partition.blocks().0;
             let start = Block((blocks.start / self.block_bytes).min(last));
             let end = Block((blocks.end / self.block_bytes).min(last));
-            self.held_bytes += blocks.end - blocks.start;
+            bytes += blocks.end - blocks.start;
             self.supply.add(Run {
                 blocks: start..end,
                 source: Source {
-                    donor: self.donors.len(),
+                    donor,
                     block: extent.file.start / self.block_bytes,
                 },
             });
         }
-        self.peak_bytes = self.peak_bytes.max(self.held_bytes);
-        self.donors.push(donor);
-        Ok(self.supply.whole_traxtents() - before)
+        Ok(bytes)
     }
 }
 

@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::{Advice, Mode, OFlags, fadvise, ioctl_getflags};
+use rustix::fs::{Advice, Mode, OFlags, fadvise, ioctl_getflags, syncfs};
 use rustix::io::Errno;
 use traxtent_io::ext4::exchange;
 use traxtent_layout::Partition;
 use traxtent_units::{Blocks, system_message};
 
-use crate::plan::{BlockMove, FilePlan, Step, pairs};
+use crate::plan::{BlockMove, FilePlan, Step};
 use crate::pool::Pool;
-use crate::supply::{Run, Source};
+use crate::supply::Source;
 use crate::{FileError, FileSystem, file_extents};
 
 /// The settings of a realignment.
@@ -169,13 +169,14 @@ impl Mover<'_> {
                     // A little more than needed: the ends of the runs are not whole tracks.
                     if self.pool.grow(wanted + wanted / 16 + EDGE_BYTES)? > 0 {
                         empty_rounds = 0;
+                    } else if self.unsynced_bytes > 0 {
+                        self.commit()?;
                     } else if self.pool.is_empty() || empty_rounds == EMPTY_ROUNDS_MAX {
                         let why = "no further track is free as a whole".to_owned();
                         self.report.ended_early = Some(why);
                         return Ok(());
                     } else {
                         empty_rounds += 1;
-                        self.sync()?;
                         self.pool.release();
                     }
                 }
@@ -191,7 +192,7 @@ impl Mover<'_> {
                     let bytes = (step.to.end.0 - step.to.start.0) * self.block_bytes;
                     self.unsynced_bytes += bytes;
                     if self.unsynced_bytes >= SYNC_BYTES {
-                        self.sync()?;
+                        self.commit()?;
                     }
                     if progress(bytes, plan.blocks().0 * self.block_bytes).is_break() {
                         self.report.ended_early = Some("interrupted".to_owned());
@@ -210,9 +211,13 @@ impl Mover<'_> {
         }
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    /// Makes the exchanges durable. The blocks that they have left become available only now: until
+    /// the journal is committed, a crash would bring the file back to them.
+    fn commit(&mut self) -> io::Result<()> {
         self.unsynced_bytes = 0;
-        self.file.sync_data()
+        // An fsync of the file does not always commit the exchange (Linux 6.18).
+        syncfs(self.file)?;
+        self.pool.refresh()
     }
 
     /// Exchanges the blocks of one move.
@@ -222,14 +227,10 @@ impl Mover<'_> {
         evict(self.file, start, length);
         let taken = self.pool.supply.take(&step.to);
         let mut file_block = step.file_block;
-        for (run, old) in pairs(&taken, &step.from) {
+        for run in taken {
             let count = run.blocks.end.0 - run.blocks.start.0;
             self.exchange(file_block, run.source, count)?;
             self.report.moved_bytes += count * self.block_bytes;
-            self.pool.supply.add(Run {
-                blocks: old,
-                source: run.source,
-            });
             file_block += count;
         }
         Ok(())

@@ -45,7 +45,6 @@ pub(crate) struct Supply {
     runs: BTreeMap<u64, Run>,
     /// The tracks, as positions in the map, all of whose whole blocks are available.
     whole: BTreeSet<usize>,
-    blocks: u64,
 }
 
 /// The number of tracks on each side that are searched for space for the last part of a file.
@@ -58,18 +57,12 @@ impl Supply {
             partition,
             runs: BTreeMap::new(),
             whole: BTreeSet::new(),
-            blocks: 0,
         }
     }
 
     /// Returns the partition.
     pub(crate) fn partition(&self) -> &Partition {
         &self.partition
-    }
-
-    /// Returns the number of available blocks.
-    pub(crate) fn blocks(&self) -> Blocks {
-        Blocks(self.blocks)
     }
 
     /// Returns the number of traxtents that are available as a whole.
@@ -88,7 +81,6 @@ impl Supply {
             run.blocks
         );
         let blocks = run.blocks.clone();
-        self.blocks += blocks.end.0 - blocks.start.0;
         self.runs.insert(blocks.start.0, run);
         let mut next = self.partition.traxtent_from(blocks.start);
         while let Some(traxtent) = next.filter(|found| found.blocks.start < blocks.end) {
@@ -119,7 +111,6 @@ impl Supply {
                 }
             }
             at = part.blocks.end;
-            self.blocks -= part.blocks.end.0 - part.blocks.start.0;
             taken.push(part);
         }
         let mut next = self.partition.traxtent_from(blocks.start);

@@ -42,7 +42,9 @@ impl Naive {
     }
 
     fn compare(&self, supply: &Supply, rng: &mut Rng, seed: u64) {
-        assert_eq!(supply.blocks().0, self.blocks.len() as u64, "seed {seed}");
+        let runs = supply.runs.values().map(|run| run.blocks.clone());
+        let available = runs.flat_map(|blocks| blocks.start.0..blocks.end.0);
+        assert!(available.eq(self.blocks.keys().copied()), "seed {seed}");
         assert_eq!(supply.whole_traxtents(), self.whole().len(), "seed {seed}");
         let near = Block(rng.below(self.partition.blocks().0));
         let last = self.partition.tracks().end - 1;
