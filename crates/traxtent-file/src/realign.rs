@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{Advice, Mode, OFlags, fadvise, ioctl_getflags, syncfs};
@@ -303,6 +303,17 @@ const FLAGS: [(u32, &str); 6] = [
 ];
 const HAS_EXTENTS: u32 = 0x0008_0000;
 
+/// Returns whether an ext4 has a journal, according to its superblock.
+///
+/// Source: Documentation/filesystems/ext4/super.rst of the Linux kernel.
+fn has_journal(device: &Path) -> io::Result<bool> {
+    const COMPATIBLE_FEATURES: u64 = 1024 + 0x5c;
+    const HAS_JOURNAL: u8 = 0x4;
+    let mut features = [0; 4];
+    File::open(device)?.read_exact_at(&mut features, COMPATIBLE_FEATURES)?;
+    Ok(features[0] & HAS_JOURNAL != 0)
+}
+
 /// Opens a file for exchanges, or returns the reason why it must be left alone.
 fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileError> {
     let failed = |error: io::Error| FileError::System {
@@ -323,6 +334,10 @@ fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileEr
              page, can be exchanged freely",
             system.block_bytes
         )));
+    }
+    if !has_journal(&system.device).map_err(failed)? {
+        let why = "its file system has no journal, so a crash meanwhile could damage it";
+        return Ok(Err(why.to_owned()));
     }
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !kind.is_file() {

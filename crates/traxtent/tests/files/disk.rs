@@ -1,15 +1,17 @@
 //! A mounted file system on a loop device over a file in memory, and the command to move its files.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
 use serde_json::Value;
 use tempfile::TempDir;
+use traxtent_io::ext4::exchange;
 use traxtent_units::Rng;
 
 use crate::attach::Loop;
@@ -17,6 +19,9 @@ use crate::server::{TRAXTENT, quick_folder};
 
 /// The drive whose tracks the tests use. It has 353 to 528 sectors on a track.
 pub(crate) const MAP: &str = "atlas10k2";
+
+/// The size of a block of the file systems.
+pub(crate) const BLOCK: u64 = 4096;
 
 /// Returns the program or device that is missing to mount a file system, if any.
 pub(crate) fn missing() -> Option<String> {
@@ -323,7 +328,35 @@ pub(crate) fn difference(found: &[u8], expected: &[u8]) -> Option<String> {
     ))
 }
 
-/// Prints the result of a test, also if it succeeds.
-pub(crate) fn report(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
+/// Fragments a file: its parts of `part_blocks` blocks lie in one region of the drive, in a random
+/// order. The space that one part leaves can therefore hold others.
+pub(crate) fn shuffle(path: &Path, part_blocks: u64, rng: &mut Rng) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(path)?;
+    file.sync_all()?;
+    let blocks = file.metadata()?.len().div_ceil(BLOCK);
+    let folder = path.parent().expect("it is in a directory");
+    let donor = nameless(folder)?;
+    let parts = blocks.div_ceil(part_blocks);
+    let bytes = parts * part_blocks * BLOCK;
+    fallocate(&donor, FallocateFlags::empty(), 0, bytes)?;
+    let mut order: Vec<u64> = (0..parts).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    for (place, part) in order.into_iter().enumerate() {
+        let (first, place) = (part * part_blocks, place as u64 * part_blocks);
+        let count = part_blocks.min(blocks - first);
+        let exchanged = exchange(&file, &donor, first, place, count);
+        assert_eq!(exchanged.blocks, count, "{:?}", exchanged.error);
+    }
+    file.sync_all()?;
+    rustix::fs::syncfs(&file)?;
+    Ok(())
+}
+
+/// Creates a file without a name.
+pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR;
+    let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(File::from(file))
 }

@@ -11,8 +11,11 @@ mod attach;
 #[expect(dead_code, reason = "other tests need the rest")]
 mod server;
 
+mod aged;
 mod disk;
 mod kills;
 mod model;
 mod power;
+mod refused;
+mod special;
 mod work;

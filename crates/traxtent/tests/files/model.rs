@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use traxtent_check::target::HostPaths;
 use traxtent_file::{FileSystem, Outcome, RealignOptions, TrackedDrive, realign};
 use traxtent_io::ext4::exchange;
@@ -21,11 +21,10 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::builtin;
 use traxtent_units::Rng;
 
-use crate::disk::{Disk, MAP, difference, needs_mounts, random};
+use crate::disk::{BLOCK, Disk, MAP, difference, nameless, needs_mounts, random};
 
 /// The longest that the file becomes.
 const BYTES_MAX: u64 = 3 << 20;
-const BLOCK: u64 = 4096;
 
 /// Performs random reads, writes, truncations, hole punches, preallocations and fsyncs on a file,
 /// while one thread moves it onto whole tracks and another fragments it. Does every read return
@@ -123,12 +122,7 @@ fn tracks(path: &Path) -> (FileSystem, Partition) {
 fn scatter(path: &Path, rng: &mut Rng) -> u64 {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let folder = path.parent().unwrap();
-    let donor = || {
-        let flags = OFlags::TMPFILE | OFlags::RDWR;
-        let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).unwrap();
-        File::from(file)
-    };
-    let (donor, other) = (donor(), donor());
+    let (donor, other) = (nameless(folder).unwrap(), nameless(folder).unwrap());
     let blocks = 1 + rng.below(200);
     let part = 1 + rng.below(12);
     // Two files in turns.

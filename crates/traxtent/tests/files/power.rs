@@ -19,7 +19,7 @@ use traxtent_server::control::send_order;
 use traxtent_units::Rng;
 
 use crate::attach::{Attached, missing};
-use crate::disk::{Disk, complaint, difference, random, realign_command, write_in_turns};
+use crate::disk::{Disk, complaint, difference, random, realign_command, shuffle};
 use crate::server::{Server, argument, option, quick_folder, write};
 use crate::work::{Growing, Stamped};
 
@@ -85,7 +85,7 @@ struct Prepared {
 }
 
 const STILL_FILES: u64 = 3;
-const STILL_BYTES: usize = 3 << 20;
+const STILL_BYTES: usize = 6 << 20;
 const STAMPED_FILES: u64 = 2;
 const STAMPED_SECTORS: usize = 4096;
 const MIB: u64 = 64;
@@ -97,12 +97,7 @@ impl Prepared {
         let mut disk = Disk::with(MIB, &[&mkfs[..], settings].concat(), "");
         let mut rng = Rng::new(1);
         let still: Vec<_> = (0..STILL_FILES)
-            .map(|number| {
-                (
-                    format!("still{number}"),
-                    random(&mut rng, if number == 0 { 12 << 20 } else { STILL_BYTES }),
-                )
-            })
+            .map(|number| (format!("still{number}"), random(&mut rng, STILL_BYTES)))
             .collect();
         let stamped = (0..STAMPED_FILES).map(|id| {
             (
@@ -115,9 +110,10 @@ impl Prepared {
             .map(|(name, bytes)| (disk.path(name), bytes.clone()))
             .chain(stamped)
             .collect();
-        // The space that the first parts of such a file leave can hold its later parts.
-        write_in_turns(&in_turns[..1], 52 << 10, true).expect("there is room");
-        write_in_turns(&in_turns[1..], 24 << 10, false).expect("there is room");
+        for (path, bytes) in &in_turns {
+            fs::write(path, bytes).expect("there is room");
+            shuffle(path, 9, &mut rng).expect("ext4 exchanges blocks");
+        }
         let names = still.iter().map(|(name, _)| name.clone());
         let places = names
             .chain((0..STAMPED_FILES).map(stamped_name))
@@ -206,11 +202,21 @@ fn cut(seed: u64, prepared: &Prepared) -> Cut {
         .map(|id| Stamped::new(&inside(&stamped_name(id)), id, STAMPED_SECTORS, seed))
         .collect();
     let mut growing = Growing::new(&inside("growing"), seed, 1 << 20);
+    // The fewer commits of the journal, the more of the moves are lost.
+    let pause = Duration::from_millis([0, 10, 50, 500][(seed / 2 % 4) as usize]);
     let left = thread::scope(|scope| {
         for file in &mut written {
-            scope.spawn(|| while file.step(&counts).is_ok() {});
+            scope.spawn(|| {
+                while file.step(&counts).is_ok() {
+                    thread::sleep(pause);
+                }
+            });
         }
-        scope.spawn(|| while growing.step(&counts).is_ok() {});
+        scope.spawn(|| {
+            while growing.step(&counts).is_ok() {
+                thread::sleep(pause);
+            }
+        });
         let mut names: Vec<PathBuf> = prepared
             .still
             .iter()
@@ -224,7 +230,7 @@ fn cut(seed: u64, prepared: &Prepared) -> Cut {
         let drive = &drive;
         // It ends when the drive fails.
         let mover = scope.spawn(move || realign_command(&names, drive).output());
-        thread::sleep(Duration::from_micros(20_000 + rng.below(600_000)));
+        thread::sleep(Duration::from_micros(40_000 + rng.below(900_000)));
         let tearing = if rng.chance(0.5) { "physical" } else { "512" };
         power_is_cut.store(true, Ordering::SeqCst);
         // The power does not return, because nothing that the kernel still holds may reach the

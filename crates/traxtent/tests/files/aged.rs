@@ -1,0 +1,181 @@
+//! Does an aged file system get its large files onto whole tracks?
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use serde_json::Value;
+use traxtent_units::Rng;
+
+use crate::disk::{Disk, assert_content, needs_mounts, random};
+
+/// Files from this size on count as large.
+const LARGE_BYTES: u64 = 4 << 20;
+/// The share of the space that is in use.
+const FULL: f64 = 0.8;
+
+/// Fills a file system to 80 % with files that are written in turns, and deletes and refills a third
+/// three times. Are at least 80 % of the bytes of the large files on whole tracks after they are
+/// moved, with the same content?
+#[test]
+fn an_aged_file_system_is_realigned() {
+    needs_mounts!();
+    let seed = 5;
+    let mib = if testkit::repeats(1) > 1 { 1536 } else { 256 };
+    let mut disk = Disk::new(mib);
+    let begun = Instant::now();
+    let mut aged = Aged {
+        disk: &disk,
+        rng: Rng::new(seed),
+        files: Vec::new(),
+        made: 0,
+    };
+    aged.age();
+    let files = aged.files;
+    let age_s = begun.elapsed().as_secs_f64();
+    rustix::fs::sync();
+    let large: Vec<&str> = files
+        .iter()
+        .filter(|file| file.bytes >= LARGE_BYTES)
+        .map(|file| file.name.as_str())
+        .collect();
+    let before = Shares::of(&disk.show(&large));
+    let begun = Instant::now();
+    let mut command = crate::disk::realign_command(
+        &large.iter().map(|name| disk.path(name)).collect::<Vec<_>>(),
+        crate::disk::MAP,
+    );
+    command.args(["--json", "--quiet"]);
+    let said = crate::disk::said(command);
+    let took = begun.elapsed().as_secs_f64();
+    let rows: Vec<Value> = serde_json::from_str(&said.out).expect("it is JSON");
+    let sum = |key: &str| rows.iter().filter_map(|row| row[key].as_u64()).sum::<u64>();
+    let extra = rows
+        .iter()
+        .filter_map(|row| row["extra_bytes"].as_u64())
+        .max();
+    let after = Shares::of(&disk.show(&large));
+    eprintln!(
+        "seed {seed}: {mib} MiB with {} files, aged in {age_s:.1} s; {} large files of {} MiB: \
+         {:.1} % -> {:.1} % on whole tracks, {} -> {} pieces; {} MiB moved in {took:.1} s; at most \
+         {} MiB allocated in addition",
+        files.len(),
+        large.len(),
+        before.bytes >> 20,
+        100.0 * before.share(),
+        100.0 * after.share(),
+        before.pieces,
+        after.pieces,
+        sum("moved_bytes") >> 20,
+        extra.unwrap_or(0) >> 20,
+    );
+    assert!(matches!(said.status, Some(0 | 1)), "{}", said.err);
+    assert!(large.len() >= 5, "{large:?}");
+    assert!(before.share() < 0.5, "they were not fragmented");
+    assert!(after.share() >= 0.8, "{}", said.out);
+    disk.remount();
+    for file in &files {
+        let content = file.content();
+        assert_content(&disk.path(&file.name), &content, format!("seed {seed}"));
+    }
+    disk.assert_clean();
+}
+
+/// A file whose content follows from its number.
+#[derive(Clone)]
+struct AgedFile {
+    name: String,
+    number: u64,
+    bytes: u64,
+}
+
+impl AgedFile {
+    fn content(&self) -> Vec<u8> {
+        random(&mut Rng::new(self.number), self.bytes as usize)
+    }
+}
+
+/// A file system that ages.
+struct Aged<'a> {
+    disk: &'a Disk,
+    rng: Rng,
+    files: Vec<AgedFile>,
+    made: u64,
+}
+
+impl Aged<'_> {
+    fn age(&mut self) {
+        self.fill();
+        for _ in 0..3 {
+            for _ in 0..self.files.len() / 3 {
+                let pick = self.rng.below(self.files.len() as u64) as usize;
+                let file = self.files.swap_remove(pick);
+                fs::remove_file(self.disk.path(&file.name)).expect("it is there");
+            }
+            rustix::fs::sync();
+            self.fill();
+        }
+    }
+
+    /// Writes four files at a time until the space is used.
+    fn fill(&mut self) {
+        while self.used() < FULL {
+            let mut open: Vec<(AgedFile, File, Vec<u8>, u64)> =
+                (0..4).map(|_| self.create()).collect();
+            while !open.is_empty() {
+                open.retain_mut(|(file, handle, content, at)| {
+                    let count = (16 << 10) + (self.rng.below(4) << 14);
+                    let end = (*at + count).min(file.bytes);
+                    let part = &content[*at as usize..end as usize];
+                    handle.write_all_at(part, *at).expect("there is room");
+                    handle.sync_data().expect("there is room");
+                    *at = end;
+                    end < file.bytes
+                });
+            }
+        }
+    }
+
+    fn create(&mut self) -> (AgedFile, File, Vec<u8>, u64) {
+        self.made += 1;
+        // Sizes of 64 KiB to 16 MiB; each doubling is about half as frequent.
+        let scale = self.rng.fraction().max(1.0 / 256.0);
+        let bytes = ((64 << 10) as f64 / scale) as u64 + self.rng.below(64 << 10);
+        let file = AgedFile {
+            name: format!("file{}", self.made),
+            number: self.made,
+            bytes,
+        };
+        let handle = File::create(self.disk.path(&file.name)).expect("there is room");
+        let content = file.content();
+        self.files.push(file.clone());
+        (file, handle, content, 0)
+    }
+
+    fn used(&self) -> f64 {
+        let found = rustix::fs::statvfs(self.disk.root()).expect("it is mounted");
+        1.0 - found.f_bavail as f64 / found.f_blocks as f64
+    }
+}
+
+/// The sum over some files.
+struct Shares {
+    bytes: u64,
+    whole_bytes: u64,
+    pieces: u64,
+}
+
+impl Shares {
+    fn of(rows: &[Value]) -> Shares {
+        let sum = |key: &str| rows.iter().filter_map(|row| row[key].as_u64()).sum();
+        Shares {
+            bytes: sum("bytes"),
+            whole_bytes: sum("whole_bytes"),
+            pieces: sum("pieces"),
+        }
+    }
+
+    fn share(&self) -> f64 {
+        self.whole_bytes as f64 / self.bytes as f64
+    }
+}

@@ -1,0 +1,254 @@
+//! Is bad input, and a system that refuses, answered with one clear line and the right exit status,
+//! and is nothing lost?
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use traxtent_file::file_extents;
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::builtin;
+use traxtent_units::Rng;
+
+use crate::attach::Attached;
+use crate::disk::{
+    Disk, MAP, Said, assert_content, needs_mounts, random, realign_command, said, shuffle,
+};
+use crate::server::{Server, TRAXTENT, argument, quick_folder};
+
+const SEED: u64 = 11;
+const BYTES: usize = 3 << 20;
+
+/// Creates a fragmented file. Returns its content.
+fn fragmented(path: &Path, bytes: usize, rng: &mut Rng) -> Vec<u8> {
+    let content = random(rng, bytes);
+    fs::write(path, &content).expect("there is room");
+    shuffle(path, 7, rng).expect("ext4 exchanges blocks");
+    content
+}
+
+/// Asserts the exit status and the only line of an answer.
+fn assert_refused(answer: &Said, status: i32, says: &str) {
+    assert_eq!(answer.status, Some(status), "{answer:?}");
+    assert_eq!(answer.out, "", "{answer:?}");
+    assert_eq!(answer.err, format!("traxtent: {says}\n"));
+}
+
+/// Writes the tracks of the drive as a list, the first `count` of them, with every boundary moved by
+/// `shift` sectors.
+fn list_of_tracks(path: &Path, count: usize, shift: u64) {
+    let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
+    let mut text = String::from("first_lbn,sectors\n");
+    let sizes: Vec<u32> = drive
+        .geometry()
+        .track_sizes()
+        .into_iter()
+        .take(count)
+        .collect();
+    let (mut first, last) = (0, sizes.len() - 1);
+    for (track, size) in sizes.into_iter().enumerate() {
+        let size = u64::from(size);
+        let size = match track {
+            0 => size - shift,
+            _ if track == last => size + shift,
+            _ => size,
+        };
+        text += &format!("{first},{size}\n");
+        first += size;
+    }
+    fs::write(path, text).unwrap();
+}
+
+/// Are a read-only mount, a user who is not root, a short map, a map of a drive of another size, and
+/// a file without a device answered with one line, and is the file not moved?
+#[test]
+fn refusals_say_why() {
+    needs_mounts!();
+    eprintln!("seed {SEED}");
+    let mut disk = Disk::new(96);
+    let mut rng = Rng::new(SEED);
+    let path = disk.path("file");
+    let content = fragmented(&path, BYTES, &mut rng);
+    let places = file_extents(&File::open(&path).unwrap()).unwrap();
+    let name = path.display();
+    let device = disk.device().display().to_string();
+
+    let short = disk.outside("short.csv");
+    list_of_tracks(&short, 40, 0);
+    let end = 40 * 528;
+    let answer = said(realign_command(
+        &[path.clone()],
+        &short.display().to_string(),
+    ));
+    let says =
+        format!("{device}: the track map ends at LBN {end}, before the end of the file system");
+    assert_refused(&answer, 2, &says);
+
+    let mut command = Command::new(TRAXTENT);
+    command.args(["file", "realign", "--map", MAP]).arg(&path);
+    let says = format!(
+        "{MAP}: ends at LBN 23086806, but the drive ends at LBN {}",
+        96 << 11
+    );
+    assert_refused(&said(command), 2, &says);
+
+    let answer = disk.realign(&["no-such-file"]);
+    let absent = disk.path("no-such-file");
+    let says = format!("{}: No such file or directory", absent.display());
+    assert_refused(&answer, 3, &says);
+
+    let answer = said(realign_command(&["/dev/null".into()], MAP));
+    let says = "/dev/null: its file system is not on a block device of its own";
+    assert_refused(&answer, 3, says);
+
+    if let Some(setpriv) = testkit::tool("setpriv") {
+        // Everyone may enter, and own the file, but not read the device.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(disk.outside(""), open).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        // The command may be in a directory that others cannot enter.
+        let own = disk.outside("traxtent");
+        fs::copy(TRAXTENT, &own).unwrap();
+        let mut command = Command::new(setpriv);
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command
+            .arg(&own)
+            .args(["file", "realign", "--trust-map", "--map", MAP]);
+        command.arg(&path);
+        let says = format!("{name}: {device} cannot be used: Permission denied");
+        assert_refused(&said(command), 2, &says);
+    }
+
+    disk.unmount();
+    disk.mount("ro").unwrap();
+    let answer = disk.realign(&["file"]);
+    let says = format!("{name}: cannot open: Read-only file system");
+    assert_refused(&answer, 3, &says);
+    assert_eq!(file_extents(&File::open(&path).unwrap()).unwrap(), places);
+    assert_content(&path, &content, "at the end");
+    disk.assert_clean();
+}
+
+/// Moves a file on a full file system, and one on a file system that others fill meanwhile. Does
+/// the command end with exit status 0 or 1 and one line per file, with nothing lost, and can the
+/// others write all that they could have written without it?
+#[test]
+fn a_full_file_system_loses_nothing() {
+    needs_mounts!();
+    eprintln!("seed {SEED}");
+    let mut disk = Disk::new(64);
+    let mut rng = Rng::new(SEED);
+    let path = disk.path("file");
+    let content = fragmented(&path, 12 << 20, &mut rng);
+    let filler = disk.path("filler");
+    let fill = || {
+        let mut written = 0;
+        let mut file = File::create(&filler).unwrap();
+        while std::io::Write::write_all(&mut file, &[7; 64 << 10]).is_ok() {
+            written += 64 << 10;
+        }
+        let _ = file.sync_all();
+        written
+    };
+    let full = fill();
+    let answer = disk.realign(&["file"]);
+    assert_eq!(answer.status, Some(1), "{answer:?}");
+    assert_eq!(answer.out.lines().count(), 1, "{}", answer.out);
+    assert!(
+        answer.out.contains("no further track is free as a whole"),
+        "{}",
+        answer.out
+    );
+    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    assert_content(&path, &content, "on a full file system");
+
+    let ended = AtomicBool::new(false);
+    let mut ended_early = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                fill();
+                fs::remove_file(&filler).unwrap();
+            }
+        });
+        for _ in 0..testkit::repeats(5).min(100) {
+            let answer = disk.realign(&["file"]);
+            ended_early += u64::from(answer.status == Some(1));
+            let is_expected = matches!(answer.status, Some(0 | 1));
+            let lines = (answer.out.lines().count(), answer.err.lines().count());
+            if !is_expected || !matches!(lines, (1, 0 | 1)) {
+                ended.store(true, Ordering::Relaxed);
+                panic!("{answer:?}");
+            }
+            let found = fs::read(&path).unwrap();
+            if found != content {
+                ended.store(true, Ordering::Relaxed);
+                panic!("the content differs: {answer:?}");
+            }
+            let _ = shuffle(&path, 7, &mut rng);
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    eprintln!("{ended_early} runs ended early");
+    disk.remount();
+    assert_content(&path, &content, "after an unmount");
+    let again = fill();
+    assert!(
+        again + (1 << 20) >= full,
+        "{again} bytes fit, {full} did before"
+    );
+    disk.assert_clean();
+}
+
+/// Serves a drive in its own time. Is the map of another drive of the same size noticed before
+/// anything moves, with exit status 1, and is the right map accepted?
+#[test]
+fn the_map_of_another_drive_is_noticed() {
+    if let Some(reason) = crate::attach::missing() {
+        testkit::skip!("{reason}");
+    }
+    let folder = quick_folder();
+    let wrong = folder.path().join("wrong.csv");
+    list_of_tracks(&wrong, usize::MAX, 100);
+    let keys = [&[argument(MAP)][..], &Attached::options(folder.path())].concat();
+    let server = Server::start(&keys);
+    let attached = Attached::new(folder.path());
+    let mke2fs = testkit::tool("mke2fs").expect("its presence was checked");
+    let device = attached.device().display().to_string();
+    let lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+    crate::server::run(
+        &mke2fs,
+        &["-q", "-t", "ext4", "-b", "4096", "-E", lazy, &device, "64m"],
+    );
+    let mount = attached.mount(&folder.path().join("mnt")).unwrap();
+    let path = mount.folder().join("file");
+    let content = fragmented(&path, 1 << 20, &mut Rng::new(SEED));
+    let places = || file_extents(&File::open(&path).unwrap()).unwrap();
+    let before = places();
+    let realign = |map: &str| {
+        let mut command = Command::new(TRAXTENT);
+        command.args(["file", "realign", "--map", map]).arg(&path);
+        said(command)
+    };
+    let wrong = wrong.display().to_string();
+    let answer = realign(&wrong);
+    let begins = format!("traxtent: {wrong} is not the map of {device}: at LBN ");
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (Some(1), ""),
+        "{answer:?}"
+    );
+    assert!(answer.err.starts_with(&begins), "{}", answer.err);
+    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    assert_eq!(places(), before);
+    let answer = realign(MAP);
+    assert_eq!(answer.status, Some(0), "{answer:?}");
+    assert_ne!(places(), before, "{answer:?}");
+    assert_content(&path, &content, "at the end");
+    mount.unmount();
+    crate::disk::assert_clean(attached.device());
+    drop(attached);
+    drop(server);
+}
