@@ -316,3 +316,46 @@ fn short_stretches_are_combined() {
     assert_eq!((moved, blocks), (5 * 320, 10 * 260));
     assert_eq!(planned(&partition, parts(1)).0, 0);
 }
+
+/// Carries out the plan for a file in these runs of blocks, and returns the moves: the number of
+/// blocks, and the first one that they move to.
+fn moves(
+    sizes: &[u32],
+    file: &[Range<u64>],
+    free: impl IntoIterator<Item = Range<u64>>,
+) -> Vec<(u64, u64)> {
+    let partition = Partition::whole(TrackMap::of_sizes(sizes.iter().copied()), 1).unwrap();
+    let scene = Scene {
+        file: file.iter().cloned().flatten().map(Some).collect(),
+        free: free.into_iter().flatten().collect(),
+    };
+    let mut disk = Disk::new(&mut Rng::new(0), &scene, &partition);
+    let content = disk.read();
+    assert!(disk.carry_out(&mut plan_of(&disk.file, &partition), 0));
+    assert_eq!(disk.read(), content);
+    let moved = disk.moves.iter();
+    moved.map(|step| (len(&step.to), step.to.start.0)).collect()
+}
+
+/// Do blocks stay that are well placed already?
+#[test]
+fn nothing_moves_without_need() {
+    let equal = [100; 20];
+    // The last part is on one track.
+    let file = [0..50, 210..260, 320..370];
+    assert_eq!(moves(&equal, &file, iter::once(1000..1200)), [(100, 1000)]);
+    // Two parts do not fill a track together, so the tracks between them stay.
+    let file = [0..30, 200..400, 500..530];
+    assert_eq!(moves(&equal, &file, iter::once(1000..1800)), []);
+    // They do.
+    let file = [0..60, 200..400, 500..540];
+    let expected = [(100, 1000), (100, 1100), (100, 1200)];
+    assert_eq!(moves(&equal, &file, iter::once(1000..1800)), expected);
+    // Here too, but a smaller track is free that takes the first part. The others can stay then.
+    let sizes = [[100, 60].as_slice(), &equal].concat();
+    let file = [10..70, 160..360, 560..600];
+    assert_eq!(moves(&sizes, &file, [100..160, 760..1560]), [(60, 100)]);
+    // A part that fills a small track goes there, not to a large track that has room.
+    let file = [200..230, 300..330];
+    assert_eq!(moves(&sizes, &file, [0..70, 100..160]), [(60, 100)]);
+}
