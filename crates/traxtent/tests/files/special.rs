@@ -174,7 +174,7 @@ fn protected_files_are_left_alone() {
     fs::set_permissions(&swap, fs::Permissions::from_mode(0o600)).unwrap();
     if run("mkswap", &[&text("swap")]) && run("swapon", &[&text("swap")]) {
         let _swap = Off(text("swap"));
-        assert_left_alone(&disk, "swap", "it is a program that is running, or swap");
+        assert_left_alone(&disk, "swap", "it is a swap file");
     } else {
         eprintln!("no swap here");
     }
