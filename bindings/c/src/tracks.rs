@@ -26,10 +26,10 @@ pub struct TrackReader {
 }
 
 /// Opens a file of a mounted ext4 or XFS file system that lies in one piece on one drive. Usually
-/// needs root. `map` is the path of the drive's track map: a file that `traxtent probe` wrote, or a
-/// list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead` tracks,
-/// from 1 to 256, are read before they are asked for, in as many threads. On failure, returns null
-/// and writes the reason to `error`, truncated to `room` bytes. `error` may be null.
+/// needs root. `map` is the path of the drive's track map: a file that `traxtent probe` wrote, or
+/// a list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead`
+/// tracks, from 1 to 256, are read before they are asked for, in as many threads. On failure,
+/// returns null and writes the reason to `error`, truncated to `room` bytes. `error` may be null.
 ///
 /// The reader belongs to the caller. Release it with `traxtent_tracks_close`.
 ///

@@ -1,7 +1,7 @@
 //! Prints the share of files on whole tracks, and the share that realigning them could reach.
 //!
-//! `whole_tracks MAP FILE…`, as root. MAP is the map of the drive that holds the files, as `traxtent
-//! probe` wrote it. The file system must be ext4, in one piece on one drive.
+//! `whole_tracks MAP FILE…`, as root. MAP is the map of the drive that holds the files, as
+//! `traxtent probe` wrote it. The file system must be ext4, in one piece on one drive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

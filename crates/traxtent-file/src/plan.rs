@@ -126,8 +126,8 @@ impl Stretch {
         }
     }
 
-    /// Returns whether the blocks can fill a track, or are in more fragments than necessary. Reading
-    /// on to the next track is faster than a seek, so a run that crosses a boundary is one fragment.
+    /// Returns whether the blocks can fill a track, or are in more fragments than necessary. Going
+    /// on to the next track is faster than a seek, so a run across a boundary is one fragment.
     fn is_worth_it(&self, partition: &Partition) -> bool {
         let size = size_near(partition, self.near);
         self.blocks as f64 >= size || self.extents.len() > 1

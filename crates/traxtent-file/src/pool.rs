@@ -76,14 +76,14 @@ impl Pool {
     /// Allocates about `bytes` more, and at least two tracks. Never takes more than half of the
     /// free space, so that other writers can continue. Returns the number of traxtents that became
     /// available as a whole.
-    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<usize> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<Option<usize>> {
         let free = fstatvfs(&self.folder)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
         let half = (free + self.held_bytes) / 2;
         let room = self.bytes_max.min(half).saturating_sub(self.held_bytes);
         let request = bytes.min(room).min(REQUEST_BYTES_MAX) / self.block_bytes * self.block_bytes;
         if request == 0 {
-            return Ok(0);
+            return Ok(None);
         }
         let donor = nameless(&self.folder, Mode::RUSR.union(Mode::WUSR))?;
         match fallocate(&donor, FallocateFlags::empty(), 0, request) {
@@ -93,9 +93,10 @@ impl Pool {
         }
         let before = self.supply.whole_traxtents();
         self.donors.push(donor);
-        self.held_bytes += self.add(self.donors.len() - 1)?;
+        let bytes = self.add(self.donors.len() - 1)?;
+        self.held_bytes += bytes;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes);
-        Ok(self.supply.whole_traxtents() - before)
+        Ok((bytes > 0).then(|| self.supply.whole_traxtents() - before))
     }
 
     /// Makes exactly the blocks available that the donors have now. After exchanges, these are the

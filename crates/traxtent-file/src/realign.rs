@@ -160,24 +160,29 @@ impl Mover<'_> {
         mut plan: FilePlan,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let mut empty_rounds = 0;
+        let (mut empty_rounds, mut useless_grows) = (0, 0);
         loop {
             match plan.next(&self.pool.supply) {
                 Step::Done => return Ok(()),
                 Step::Starved => {
                     let wanted = plan.blocks().0 * self.block_bytes;
                     // A little more than needed: the ends of the runs are not whole tracks.
-                    if self.pool.grow(wanted + wanted / 16 + EDGE_BYTES)? > 0 {
-                        empty_rounds = 0;
-                    } else if self.unsynced_bytes > 0 {
-                        self.commit()?;
-                    } else if self.pool.is_empty() || empty_rounds == EMPTY_ROUNDS_MAX {
-                        let why = "no further track is free as a whole".to_owned();
-                        self.report.ended_early = Some(why);
-                        return Ok(());
-                    } else {
-                        empty_rounds += 1;
-                        self.pool.release();
+                    let request = wanted + wanted / 16 + EDGE_BYTES;
+                    // Blocks that are of no use are kept until no more can be held, so that the
+                    // kernel offers others.
+                    match self.pool.grow(request.saturating_mul(1 << useless_grows.min(16)))? {
+                        Some(0) => useless_grows += 1,
+                        Some(_) => (useless_grows, empty_rounds) = (0, 0),
+                        None if self.unsynced_bytes > 0 => self.commit()?,
+                        None if self.pool.is_empty() || empty_rounds == EMPTY_ROUNDS_MAX => {
+                            let why = "no further track is free as a whole".to_owned();
+                            self.report.ended_early = Some(why);
+                            return Ok(());
+                        }
+                        None => {
+                            (useless_grows, empty_rounds) = (0, empty_rounds + 1);
+                            self.pool.release();
+                        }
                     }
                 }
                 Step::Move(step) => {
