@@ -34,7 +34,7 @@ impl Default for RealignOptions {
     }
 }
 
-/// What has happened to a file.
+/// The result of a realignment.
 #[derive(Debug)]
 pub enum Outcome {
     /// It was moved, entirely or in part.
