@@ -75,7 +75,7 @@ impl Pool {
 
     /// Allocates about `bytes` more, and at least two tracks. Never takes more than half of the
     /// free space, so that other writers can continue. Returns the number of traxtents that became
-    /// available as a whole.
+    /// available as a whole, or `None` if nothing could be allocated.
     pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<Option<usize>> {
         let free = fstatvfs(&self.folder)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);

@@ -170,7 +170,10 @@ impl Mover<'_> {
                     let request = wanted + wanted / 16 + EDGE_BYTES;
                     // Blocks that are of no use are kept until no more can be held, so that the
                     // kernel offers others.
-                    match self.pool.grow(request.saturating_mul(1 << useless_grows.min(16)))? {
+                    match self
+                        .pool
+                        .grow(request.saturating_mul(1 << useless_grows.min(16)))?
+                    {
                         Some(0) => useless_grows += 1,
                         Some(_) => (useless_grows, empty_rounds) = (0, 0),
                         None if self.unsynced_bytes > 0 => self.commit()?,

@@ -106,7 +106,7 @@ impl Drop for Stop<'_> {
 }
 
 /// Returns the file system of a path, and its tracks.
-fn tracks(path: &Path) -> (FileSystem, Partition) {
+pub(crate) fn tracks(path: &Path) -> (FileSystem, Partition) {
     let system = FileSystem::of(path, &HostPaths::default()).unwrap();
     let profile = builtin(MAP).unwrap();
     let geometry = Drive::new(&profile).unwrap().geometry().clone();
