@@ -20,6 +20,9 @@ use crate::server::{TRAXTENT, quick_folder};
 /// The drive whose tracks the tests use. It has 353 to 528 sectors on a track.
 pub(crate) const MAP: &str = "atlas10k2";
 
+/// The command that makes the usual file system.
+pub(crate) const EXT4: [&str; 5] = ["mke2fs", "-t", "ext4", "-b", "4096"];
+
 /// The size of a block of the file systems.
 pub(crate) const BLOCK: u64 = 4096;
 
@@ -66,7 +69,7 @@ pub(crate) struct Said {
 impl Disk {
     /// Makes and mounts an ext4 of `mib` MiB with the default settings.
     pub(crate) fn new(mib: u64) -> Disk {
-        Disk::with(mib, &["mke2fs", "-t", "ext4", "-b", "4096"], "")
+        Disk::with(mib, &EXT4, "")
     }
 
     /// Makes and mounts a file system with a command, to which the device is appended, and mount
@@ -77,10 +80,24 @@ impl Disk {
 
     /// The same, for file systems that the kernel may not support.
     pub(crate) fn try_with(mib: u64, mkfs: &[&str], options: &str) -> Result<Disk, String> {
+        Disk::try_sized(mib << 20, mkfs, None, options)
+    }
+
+    /// The same on a device of `bytes`, of which the file system uses the first `mib` MiB.
+    pub(crate) fn sized(bytes: u64, mkfs: &[&str], mib: u64) -> Disk {
+        Disk::try_sized(bytes, mkfs, Some(mib), "").expect("this kernel mounts it")
+    }
+
+    fn try_sized(
+        bytes: u64,
+        mkfs: &[&str],
+        mib: Option<u64>,
+        options: &str,
+    ) -> Result<Disk, String> {
         let folder = quick_folder();
         let image = folder.path().join("image");
         File::create(&image)
-            .and_then(|file| file.set_len(mib << 20))
+            .and_then(|file| file.set_len(bytes))
             .expect("there is room");
         let losetup = testkit::tool("losetup").expect("its presence was checked");
         let device = Loop::attach(&losetup, &image).ok_or("no loop device is free")?;
@@ -91,6 +108,7 @@ impl Disk {
             .args(quiet)
             .args(arguments)
             .arg(device.path())
+            .args(mib.map(|mib| format!("{mib}m")))
             .output()
             .expect("it is installed");
         if !made.status.success() {
@@ -237,7 +255,7 @@ pub(crate) fn realign_command(paths: &[PathBuf], map: &str) -> Command {
     command
 }
 
-/// Runs a command that must end within a minute.
+/// Runs a command that must end within five minutes.
 pub(crate) fn said(mut command: Command) -> Said {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -245,7 +263,7 @@ pub(crate) fn said(mut command: Command) -> Said {
     let id = child.id();
     let (ended, watched) = std::sync::mpsc::channel::<()>();
     let watch = thread::spawn(move || {
-        if watched.recv_timeout(Duration::from_secs(60))
+        if watched.recv_timeout(Duration::from_secs(300))
             == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
         {
             let _ = Command::new("kill")

@@ -14,7 +14,7 @@ use traxtent_units::Rng;
 
 use crate::attach::Attached;
 use crate::disk::{
-    Disk, MAP, Said, assert_content, needs_mounts, random, realign_command, said, shuffle,
+    Disk, EXT4, MAP, Said, assert_content, needs_mounts, random, realign_command, said, shuffle,
 };
 use crate::server::{Server, TRAXTENT, argument, quick_folder};
 
@@ -201,10 +201,53 @@ fn a_full_file_system_loses_nothing() {
     disk.assert_clean();
 }
 
+/// Names a map without `--trust-map` for a device that is not a disk. Is that noticed before anything
+/// moves, with exit status 1 and one line?
+#[test]
+fn a_device_that_cannot_be_timed_is_refused() {
+    needs_mounts!();
+    eprintln!("seed {SEED}");
+    let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
+    let sectors = drive.geometry().capacity().0;
+    let mut disk = Disk::sized(
+        sectors * 512,
+        &[&EXT4[..], &["-E", "nodiscard"]].concat(),
+        64,
+    );
+    let path = disk.path("file");
+    let content = fragmented(&path, BYTES, &mut Rng::new(SEED));
+    let before = file_extents(&File::open(&path).unwrap()).unwrap();
+    let mut command = Command::new(TRAXTENT);
+    command.args(["file", "realign", "--map", MAP]).arg(&path);
+    let answer = said(command);
+    let begins = format!(
+        "traxtent: {}: the map cannot be tested: ",
+        disk.device().display()
+    );
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (Some(1), ""),
+        "{answer:?}"
+    );
+    assert!(answer.err.starts_with(&begins), "{}", answer.err);
+    assert!(
+        answer.err.ends_with("; use --trust-map if it is right\n"),
+        "{}",
+        answer.err
+    );
+    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    assert_eq!(file_extents(&File::open(&path).unwrap()).unwrap(), before);
+    assert_content(&path, &content, "at the end");
+    disk.assert_clean();
+}
+
 /// Serves a drive in its own time. Is the map of another drive of the same size noticed before
-/// anything moves, with exit status 1, and is the right map accepted?
+/// anything moves, with exit status 1, and is the right map accepted? This needs an idle machine.
 #[test]
 fn the_map_of_another_drive_is_noticed() {
+    if testkit::repeats(1) == 1 {
+        testkit::skip!("a drive is timed only in a soak");
+    }
     if let Some(reason) = crate::attach::missing() {
         testkit::skip!("{reason}");
     }
@@ -236,11 +279,10 @@ fn the_map_of_another_drive_is_noticed() {
     let wrong = wrong.display().to_string();
     // On a busy machine, a drive's times may not be recognized as those of a disk.
     let is_busy = |answer: &Said| answer.err.contains("the map cannot be tested: ");
-    let is_soak = testkit::repeats(1) > 1;
     let attempt = |map: &str| {
         rustix::fs::sync();
         let answer = realign(map);
-        if is_soak && is_busy(&answer) {
+        if is_busy(&answer) {
             realign(map)
         } else {
             answer

@@ -10,11 +10,10 @@ use rustix::fs::{FallocateFlags, fallocate};
 use traxtent_file::file_extents;
 use traxtent_units::Rng;
 
-use crate::disk::{BLOCK, Disk, Said, assert_content, needs_mounts, random, shuffle};
+use crate::disk::{BLOCK, Disk, EXT4, Said, assert_content, needs_mounts, random, shuffle};
 
 const SEED: u64 = 7;
 const BYTES: usize = 3 << 20;
-const MKFS: [&str; 5] = ["mke2fs", "-t", "ext4", "-b", "4096"];
 
 /// Creates a fragmented file. Returns its content.
 fn fragmented(path: &Path, rng: &mut Rng) -> Vec<u8> {
@@ -151,7 +150,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 fn protected_files_are_left_alone() {
     needs_mounts!();
     eprintln!("seed {SEED}");
-    let mkfs = [&MKFS[..], &["-O", "inline_data,encrypt"]].concat();
+    let mkfs = [&EXT4[..], &["-O", "inline_data,encrypt"]].concat();
     let mut disk = Disk::with(128, &mkfs, "");
     let mut rng = Rng::new(SEED);
     let text = |name: &str| disk.path(name).display().to_string();
