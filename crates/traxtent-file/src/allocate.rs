@@ -11,7 +11,7 @@ use traxtent_layout::Partition;
 
 use crate::plan::FilePlan;
 use crate::pool::{Pool, nameless};
-use crate::realign::{Mover, RealignOptions, RealignReport};
+use crate::realign::{Mover, RealignOptions, RealignReport, unsafe_journal};
 use crate::{FileError, FileSystem, file_extents};
 
 /// The permissions of a new file, from which the kernel subtracts the user's umask.
@@ -48,6 +48,11 @@ pub fn allocate(
     if system.name != "ext4" {
         let why = format!("on {}; only ext4 can exchange blocks", system.name);
         return Err(unsuitable(why));
+    }
+    if let Some(why) =
+        unsafe_journal(&system.device).map_err(failed("examine the file system of"))?
+    {
+        return Err(unsuitable(why.to_owned()));
     }
     if std::fs::symlink_metadata(path).is_ok() {
         let why = "exists already; `traxtent file realign` moves existing files";

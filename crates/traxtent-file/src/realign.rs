@@ -311,15 +311,30 @@ const FLAGS: [(u32, &str); 6] = [
 ];
 const HAS_EXTENTS: u32 = 0x0008_0000;
 
-/// Returns whether an ext4 has a journal, according to its superblock.
+/// Returns the reason why exchanges on an ext4 would not survive a crash, if any, according to its
+/// superblock.
+///
+/// With fast commits, an fsync records changes of single files, but not exchanges. After a power
+/// cut, the replay then damages files and the file system (Linux 6.18).
 ///
 /// Source: Documentation/filesystems/ext4/super.rst of the Linux kernel.
-fn has_journal(device: &Path) -> io::Result<bool> {
+pub(crate) fn unsafe_journal(device: &Path) -> io::Result<Option<&'static str>> {
     const COMPATIBLE_FEATURES: u64 = 1024 + 0x5c;
-    const HAS_JOURNAL: u8 = 0x4;
+    const HAS_JOURNAL: u32 = 0x4;
+    const FAST_COMMIT: u32 = 0x400;
     let mut features = [0; 4];
     File::open(device)?.read_exact_at(&mut features, COMPATIBLE_FEATURES)?;
-    Ok(features[0] & HAS_JOURNAL != 0)
+    let features = u32::from_le_bytes(features);
+    Ok(if features & HAS_JOURNAL == 0 {
+        Some("its file system has no journal, so a crash meanwhile could damage it")
+    } else if features & FAST_COMMIT != 0 {
+        Some(
+            "its file system uses fast commits, which do not record exchanges, so a crash \
+             meanwhile could damage it",
+        )
+    } else {
+        None
+    })
 }
 
 /// Opens a file for exchanges, or returns the reason why it must be left alone.
@@ -343,8 +358,7 @@ fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileEr
             system.block_bytes
         )));
     }
-    if !has_journal(&system.device).map_err(failed)? {
-        let why = "its file system has no journal, so a crash meanwhile could damage it";
+    if let Some(why) = unsafe_journal(&system.device).map_err(failed)? {
         return Ok(Err(why.to_owned()));
     }
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();

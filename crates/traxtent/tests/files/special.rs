@@ -10,7 +10,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use traxtent_file::file_extents;
 use traxtent_units::Rng;
 
-use crate::disk::{BLOCK, Disk, EXT4, Said, assert_content, needs_mounts, random, shuffle};
+use crate::disk::{
+    BLOCK, Disk, EXT4, MAP, Said, assert_content, needs_mounts, random, said, shuffle,
+};
 
 const SEED: u64 = 7;
 const BYTES: usize = 3 << 20;
@@ -248,7 +250,8 @@ fn encrypted(folder: &Path) -> bool {
     run(&xfs_io, &["-c", &policy, &name]) && fs::write(folder.join("try"), "x").is_ok()
 }
 
-/// Is every file of a file system that cannot exchange blocks left alone, with the reason?
+/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or not so
+/// that a crash is safe?
 #[test]
 fn other_file_systems_are_left_alone() {
     needs_mounts!();
@@ -256,8 +259,10 @@ fn other_file_systems_are_left_alone() {
     let kernel = "its file system cannot exchange blocks (bigalloc or data=journal)";
     let small = "its file system has blocks of 1024 bytes; only blocks of 4096 bytes, the size of \
                  a page, can be exchanged freely";
+    let fast = "its file system uses fast commits, which do not record exchanges, so a crash \
+                meanwhile could damage it";
     let unjournaled = "its file system has no journal, so a crash meanwhile could damage it";
-    let cases: [(&str, u64, &[&str], &str, String); 7] = [
+    let cases: [(&str, u64, &[&str], &str, String); 8] = [
         ("ext2", 32, &["-t", "ext2"], "", format!("ext2 {other}")),
         ("ext3", 32, &["-t", "ext3"], "", format!("ext3 {other}")),
         (
@@ -288,6 +293,13 @@ fn other_file_systems_are_left_alone() {
             "",
             unjournaled.to_owned(),
         ),
+        (
+            "fast",
+            32,
+            &["-t", "ext4", "-b", "4096", "-O", "fast_commit"],
+            "",
+            fast.to_owned(),
+        ),
         ("xfs", 320, &[], "", format!("xfs {other}")),
     ];
     for (name, mib, settings, options, why) in cases {
@@ -307,6 +319,17 @@ fn other_file_systems_are_left_alone() {
         let files = ["file", "other"].map(|name| (disk.path(name), random(&mut rng, BYTES)));
         crate::disk::write_in_turns(&files, 28 << 10, false).unwrap();
         assert_left_alone(&disk, "file", &why);
+        // A new file is complete, or is not there.
+        let mut command = Command::new(crate::server::TRAXTENT);
+        command.args(["file", "allocate", "--quiet", "--trust-map", "--map", MAP]);
+        command.args(["--size", "1M"]).arg(disk.path("new"));
+        let answer = said(command);
+        let made = fs::metadata(disk.path("new")).map_or(0, |meta| meta.len());
+        match answer.status {
+            Some(0) => assert_eq!((made, answer.err.as_str()), (1 << 20, ""), "{name}"),
+            Some(2 | 3) => assert_eq!((made, answer.err.lines().count()), (0, 1), "{name}"),
+            _ => panic!("{name}: {answer:?}"),
+        }
         if name != "xfs" {
             disk.assert_clean();
         }
