@@ -41,12 +41,7 @@ fn assert_refused(answer: &Said, status: i32, says: &str) {
 fn list_of_tracks(path: &Path, count: usize, shift: u64) {
     let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
     let mut text = String::from("first_lbn,sectors\n");
-    let sizes: Vec<u32> = drive
-        .geometry()
-        .track_sizes()
-        .into_iter()
-        .take(count)
-        .collect();
+    let sizes: Vec<u32> = drive.geometry().track_sizes().take(count).collect();
     let (mut first, last) = (0, sizes.len() - 1);
     for (track, size) in sizes.into_iter().enumerate() {
         let size = u64::from(size);
@@ -79,7 +74,7 @@ fn refusals_say_why() {
     list_of_tracks(&short, 40, 0);
     let end = 40 * 528;
     let answer = said(realign_command(
-        &[path.clone()],
+        std::slice::from_ref(&path),
         &short.display().to_string(),
     ));
     let says = format!("{device}: the track map ends at LBN {end}, before the end of the file");
