@@ -22,9 +22,9 @@ const SMALL_BYTES: (u64, u64) = (64 << 10, 2 << 20);
 /// The sizes of the files afterwards.
 const MIXED_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 
-/// Fills a file system to 80 % with files that are written in turns, and deletes and refills a third
-/// three times. Are at least 80 % of the bytes of the large files on whole tracks after they are
-/// moved, with the same content?
+/// Fills a file system to 80 % with files that are written in turns, and deletes and refills a
+/// third three times. Are at least 80 % of the bytes of the large files on whole tracks after they
+/// are moved, with the same content?
 #[test]
 fn an_aged_file_system_is_realigned() {
     needs_mounts!();

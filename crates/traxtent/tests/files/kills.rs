@@ -19,8 +19,8 @@ const STILL_BYTES: usize = 4 << 20;
 const STAMPED_SECTORS: usize = 8192;
 
 /// Kills `traxtent file realign` at random times, while other threads overwrite, extend, create,
-/// delete and read files. Is every content right after each kill, and after an unmount? Is the space
-/// free again that the command held? Does e2fsck find no errors?
+/// delete and read files. Is every content right after each kill, and after an unmount? Is the
+/// space free again that the command held? Does e2fsck find no errors?
 #[test]
 fn content_survives_kills() {
     needs_mounts!();

@@ -1,8 +1,9 @@
 //! Tests of `traxtent file` on mounted file systems: files that are used, killed, cut off and aged
 //! while they are moved.
 //!
-//! Most tests use a loop device over a file in memory, and need root. The kernel and other processes
-//! run beside the tests, so a seed repeats the operations of a test, but not their timing.
+//! Most tests use a loop device over a file in memory, and need root. The kernel and other
+//! processes run beside the tests, so a seed repeats the operations of a test, but not their
+//! timing.
 
 #[path = "../served/attach.rs"]
 #[expect(dead_code, reason = "other tests need the rest")]

@@ -1,6 +1,6 @@
 //! Does a file behave as a file should, while it is moved and fragmented all the time?
 //!
-//! In the manner of `fsx`: random operations on one file are compared with a model in memory.
+//! Random operations on one file are compared with a model in memory, as `fsx` does.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;

@@ -33,7 +33,7 @@ fn durable_content_survives_power_cuts() {
     survive(testkit::repeats(4).min(200));
 }
 
-/// What the cuts have found.
+/// The sums over all cuts.
 #[derive(Debug, Default)]
 struct Cut {
     moved_bytes: u64,

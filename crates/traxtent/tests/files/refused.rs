@@ -36,8 +36,8 @@ fn assert_refused(answer: &Said, status: i32, says: &str) {
     assert_eq!(answer.err, format!("traxtent: {says}\n"));
 }
 
-/// Writes the tracks of the drive as a list, the first `count` of them, with every boundary moved by
-/// `shift` sectors.
+/// Writes the first `count` tracks of the drive as a list, with every boundary moved by `shift`
+/// sectors.
 fn list_of_tracks(path: &Path, count: usize, shift: u64) {
     let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
     let mut text = String::from("first_lbn,sectors\n");
@@ -56,8 +56,8 @@ fn list_of_tracks(path: &Path, count: usize, shift: u64) {
     fs::write(path, text).unwrap();
 }
 
-/// Are a read-only mount, a user who is not root, a short map, a map of a drive of another size, and
-/// a file without a device answered with one line, and is the file not moved?
+/// Are a read-only mount, a user who is not root, a short map, a map of a drive of another size,
+/// and a file without a device answered with one line, and is the file not moved?
 #[test]
 fn refusals_say_why() {
     needs_mounts!();
@@ -196,8 +196,8 @@ fn a_full_file_system_loses_nothing() {
     disk.assert_clean();
 }
 
-/// Names a map without `--trust-map` for a device that is not a disk. Is that noticed before anything
-/// moves, with exit status 1 and one line?
+/// Names a map without `--trust-map` for a device that is not a disk. Is that noticed before
+/// anything moves, with exit status 1 and one line?
 #[test]
 fn a_device_that_cannot_be_timed_is_refused() {
     needs_mounts!();

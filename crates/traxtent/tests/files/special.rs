@@ -250,8 +250,8 @@ fn encrypted(folder: &Path) -> bool {
     run(&xfs_io, &["-c", &policy, &name]) && fs::write(folder.join("try"), "x").is_ok()
 }
 
-/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or not so
-/// that a crash is safe?
+/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or not
+/// so that a crash is safe?
 #[test]
 fn other_file_systems_are_left_alone() {
     needs_mounts!();
