@@ -2,8 +2,8 @@
 //! distributions.
 //!
 //! All of them use bounded memory except [`demerit()`] and [`noise_floor`], which need whole
-//! samples. No result depends on the order in which threads finish: counts and sums are added in the
-//! caller's order.
+//! samples. No result depends on the order in which threads finish: counts and sums are added in
+//! the caller's order.
 
 mod demerit;
 mod interval;

@@ -60,7 +60,7 @@ struct ShowArgs {
     json: bool,
 }
 
-/// What moving needs.
+/// The options of the verbs that move blocks.
 #[derive(clap::Args, Debug)]
 struct MoveArgs {
     #[command(flatten)]
@@ -100,7 +100,8 @@ struct AllocateArgs {
 /// Only on ext4. Files can be read and written meanwhile, and keep their content, also after a
 /// crash or if the command is stopped. Files that cannot be moved are left alone, with a line each:
 /// programs that are running, swap files, immutable and encrypted files, and others. Parts that are
-/// already on whole tracks stay where they are if at least 95 % of the file can be reached that way.
+/// already on whole tracks stay where they are if at least 95 % of the file can be reached that
+/// way.
 ///
 /// Exit status 1 means that a file could not be moved, or only in part.
 #[derive(clap::Args, Debug)]

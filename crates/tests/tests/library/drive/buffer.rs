@@ -1,5 +1,5 @@
-//! The sectors that a buffer keeps beyond the request: after which reads, how much of the track, and
-//! what a write does to them. The tiny drive reads a track of 100 sectors in 10 ms.
+//! The sectors that a buffer keeps beyond the request: after which reads, how much of the track,
+//! and what a write does to them. The tiny drive reads a track of 100 sectors in 10 ms.
 
 use traxtent_model::drive::ServedBy;
 use traxtent_model::profile::{Profile, ReadAheadUntil};
