@@ -250,7 +250,15 @@ fn the_map_of_another_drive_is_noticed() {
     let folder = quick_folder();
     let wrong = folder.path().join("wrong.csv");
     list_of_tracks(&wrong, usize::MAX, 100);
-    let keys = [&[argument(MAP)][..], &Attached::options(folder.path())].concat();
+    // With a cache that no command switches off, timing a boundary takes seconds.
+    let profile = builtin(MAP).unwrap().with_value("cache.enabled", "false");
+    let uncached = folder.path().join("uncached.toml");
+    std::fs::write(&uncached, profile.unwrap().to_toml()).unwrap();
+    let keys = [
+        &[argument(uncached.display())][..],
+        &Attached::options(folder.path()),
+    ]
+    .concat();
     let server = Server::start(&keys);
     let attached = Attached::new(folder.path());
     let mke2fs = testkit::tool("mke2fs").expect("its presence was checked");
