@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, linkat};
 use traxtent_layout::Partition;
 
 use crate::plan::FilePlan;
-use crate::pool::{Pool, nameless};
-use crate::realign::{Mover, RealignOptions, RealignReport, unsafe_journal};
+use crate::pool::nameless;
+use crate::realign::{Mover, RealignOptions, RealignReport, folder_of, unsuitable_system};
 use crate::{FileError, FileSystem, file_extents};
 
 /// The permissions of a new file, from which the kernel subtracts the user's umask.
@@ -24,8 +24,8 @@ const READABLE: Mode = Mode::from_raw_mode(0o666);
 /// Returns the work done, or `None` if it was ended.
 ///
 /// # Errors
-/// Returns an error if the file exists, if the file system is not ext4 or has not enough free
-/// space, or if a system call fails. No file is created then.
+/// Returns an error if the file exists, if the file system cannot exchange blocks safely or has not
+/// enough free space, or if a system call fails. No file is created then.
 pub fn allocate(
     path: &Path,
     bytes: u64,
@@ -45,23 +45,14 @@ pub fn allocate(
         path: path.to_owned(),
         why,
     };
-    if system.name != "ext4" {
-        let why = format!("on {}; only ext4 can exchange blocks", system.name);
+    if let Some(why) = unsuitable_system(system).map_err(failed("examine the file system of"))? {
         return Err(unsuitable(why));
-    }
-    if let Some(why) =
-        unsafe_journal(&system.device).map_err(failed("examine the file system of"))?
-    {
-        return Err(unsuitable(why.to_owned()));
     }
     if std::fs::symlink_metadata(path).is_ok() {
         let why = "exists already; `traxtent file realign` moves existing files";
         return Err(unsuitable(why.to_owned()));
     }
-    let folder_path = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder_path = folder_of(path);
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder_path, flags, Mode::empty())
         .map_err(|error| failed("open the directory of")(error.into()))?;
@@ -70,20 +61,8 @@ pub fn allocate(
     fallocate(&file, FallocateFlags::empty(), 0, bytes)
         .map_err(|error| failed("allocate the space of")(error.into()))?;
     let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
-    let pool = Pool::new(
-        folder_path,
-        partition.clone(),
-        system.block_bytes,
-        options.extra_bytes_max,
-    )
-    .map_err(failed("use the directory of"))?;
-    let mut mover = Mover {
-        file: &file,
-        block_bytes: system.block_bytes,
-        pool,
-        report: RealignReport::default(),
-        unsynced_bytes: 0,
-    };
+    let mut mover = Mover::new(&file, folder_path, system, partition, options)
+        .map_err(failed("use the directory of"))?;
     let mut is_ended = false;
     let mut watch = |moved, left| {
         let flow = progress(moved, left);

@@ -73,8 +73,8 @@ impl Pool {
         self.donors.is_empty()
     }
 
-    /// Allocates about `bytes` more, and at least two tracks. Never takes more than half of the
-    /// free space, so that other writers can continue. Returns the number of traxtents that became
+    /// Allocates at most `bytes` more. Never holds more than half of the free space, so that other
+    /// writers can continue. Returns the number of traxtents that became
     /// available as a whole, or `None` if nothing could be allocated.
     pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<Option<usize>> {
         let free = fstatvfs(&self.folder)?;

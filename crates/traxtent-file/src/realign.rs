@@ -105,24 +105,8 @@ pub fn realign(
         extent.file.end = extent.file.end.min(length);
         extent.file.start < extent.file.end
     });
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let pool = Pool::new(
-        folder,
-        partition.clone(),
-        system.block_bytes,
-        options.extra_bytes_max,
-    )
-    .map_err(failed("use the directory of"))?;
-    let mut mover = Mover {
-        file: &file,
-        block_bytes: system.block_bytes,
-        pool,
-        report: RealignReport::default(),
-        unsynced_bytes: 0,
-    };
+    let mut mover = Mover::new(&file, folder_of(path), system, partition, options)
+        .map_err(failed("use the directory of"))?;
     let plan = FilePlan::new(&extents, partition, system.block_bytes);
     if plan.blocks() == Blocks(0) {
         return Ok(Outcome::Aligned);
@@ -138,11 +122,20 @@ pub fn realign(
 
 /// Moves the blocks of an open file.
 pub(crate) struct Mover<'a> {
-    pub(crate) file: &'a File,
-    pub(crate) block_bytes: u64,
-    pub(crate) pool: Pool,
-    pub(crate) report: RealignReport,
-    pub(crate) unsynced_bytes: u64,
+    file: &'a File,
+    block_bytes: u64,
+    pool: Pool,
+    report: RealignReport,
+    /// The number of bytes that have moved since the last commit.
+    unsynced_bytes: u64,
+}
+
+/// Returns the directory of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
 }
 
 /// Why an exchange has stopped.
@@ -153,7 +146,26 @@ enum Stop {
     System(io::Error),
 }
 
-impl Mover<'_> {
+impl<'a> Mover<'a> {
+    /// Prepares moves of a file to blocks that are allocated in the directory `folder`.
+    pub(crate) fn new(
+        file: &'a File,
+        folder: &Path,
+        system: &FileSystem,
+        partition: &Partition,
+        options: &RealignOptions,
+    ) -> io::Result<Mover<'a>> {
+        let block_bytes = system.block_bytes;
+        let extra = options.extra_bytes_max;
+        Ok(Mover {
+            file,
+            block_bytes,
+            pool: Pool::new(folder, partition.clone(), block_bytes, extra)?,
+            report: RealignReport::default(),
+            unsynced_bytes: 0,
+        })
+    }
+
     /// Carries out a plan as far as space can be found for it.
     pub(crate) fn run(
         &mut self,
@@ -318,7 +330,7 @@ const HAS_EXTENTS: u32 = 0x0008_0000;
 /// cut, the replay then damages files and the file system (Linux 6.18).
 ///
 /// Source: Documentation/filesystems/ext4/super.rst of the Linux kernel.
-pub(crate) fn unsafe_journal(device: &Path) -> io::Result<Option<&'static str>> {
+fn unsafe_journal(device: &Path) -> io::Result<Option<&'static str>> {
     const COMPATIBLE_FEATURES: u64 = 1024 + 0x5c;
     const HAS_JOURNAL: u32 = 0x4;
     const FAST_COMMIT: u32 = 0x400;
@@ -337,6 +349,34 @@ pub(crate) fn unsafe_journal(device: &Path) -> io::Result<Option<&'static str>> 
     })
 }
 
+/// Returns the reason why no file of a file system can be moved, if any.
+pub(crate) fn unsuitable_system(system: &FileSystem) -> io::Result<Option<String>> {
+    if system.name != "ext4" {
+        return Ok(Some(format!(
+            "{} cannot exchange blocks between files at different offsets; only ext4 can",
+            system.name
+        )));
+    }
+    let page = rustix::param::page_size() as u64;
+    if system.block_bytes != page {
+        return Ok(Some(format!(
+            "its file system has blocks of {} bytes; only blocks of {page} bytes, the size of a \
+             page, can be exchanged freely",
+            system.block_bytes
+        )));
+    }
+    Ok(unsafe_journal(&system.device)?.map(str::to_owned))
+}
+
+/// Returns the reason why [`realign`] would leave a file alone, if it is known before anything
+/// moves.
+///
+/// # Errors
+/// Returns an error if the file cannot be opened for writing.
+pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
+    Ok(open(path, system)?.err())
+}
+
 /// Opens a file for exchanges, or returns the reason why it must be left alone.
 fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileError> {
     let failed = |error: io::Error| FileError::System {
@@ -344,22 +384,8 @@ fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileEr
         what: "open",
         error,
     };
-    if system.name != "ext4" {
-        return Ok(Err(format!(
-            "{} cannot exchange blocks between files at different offsets; only ext4 can",
-            system.name
-        )));
-    }
-    let page = rustix::param::page_size() as u64;
-    if system.block_bytes != page {
-        return Ok(Err(format!(
-            "its file system has blocks of {} bytes; only blocks of {page} bytes, the size of a \
-             page, can be exchanged freely",
-            system.block_bytes
-        )));
-    }
-    if let Some(why) = unsafe_journal(&system.device).map_err(failed)? {
-        return Ok(Err(why.to_owned()));
+    if let Some(why) = unsuitable_system(system).map_err(failed)? {
+        return Ok(Err(why));
     }
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !kind.is_file() {

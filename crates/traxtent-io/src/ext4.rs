@@ -41,8 +41,10 @@ const MOVE_EXTENT: Opcode = opcode::read_write::<MoveExtent>(b'f', 15);
 /// the given blocks of their files. The content of `file` stays the same; the content of `donor`
 /// becomes undefined.
 ///
-/// The kernel copies the data, page by page, and records each page's exchange in the journal, so a
-/// crash leaves the file with its old or its new blocks, and with its data in both cases.
+/// The kernel copies the data, page by page, and records each page's exchange in the journal. A
+/// crash leaves the file with its old or its new blocks, and with its data in both cases, if two
+/// conditions hold. The file system has a journal without fast commits, and nothing is written to
+/// the old blocks, which the donor now has, before the journal is committed.
 pub fn exchange(
     file: impl AsFd,
     donor: impl AsFd,

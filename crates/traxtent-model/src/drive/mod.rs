@@ -170,15 +170,6 @@ struct DriveJob {
     accepted: Option<Accepted>,
 }
 
-/// A track whose sectors are all in the buffer at a known time, unless a command needs the arm
-/// before.
-#[derive(Clone, Copy, Debug)]
-struct WholeTrack {
-    segment: usize,
-    lbns: (Lbn, Lbn),
-    at: SimTime,
-}
-
 /// The state of the media after the last write.
 #[derive(Clone, Copy, Debug)]
 struct LastWrite {
@@ -295,7 +286,7 @@ pub struct Drive {
     /// The end of the previous command's sectors.
     last_end: Option<Lbn>,
     /// The track that is being read as a whole.
-    whole_track: Option<WholeTrack>,
+    whole_track: Option<reads::WholeTrack>,
     last_write: LastWrite,
     /// Random numbers that determine which reads keep the sectors that passed before the wanted
     /// ones.
@@ -771,19 +762,6 @@ impl Drive {
             .set_joins(!leaves_sectors || !run.is_in_sector(now));
         if !more {
             self.take_arm(now);
-        }
-    }
-
-    /// Updates the segment of the track that is being read as a whole.
-    fn observe_whole_track(&mut self, now: SimTime) {
-        if let Some(WholeTrack { segment, lbns, at }) = self.whole_track
-            && now >= at
-        {
-            let held = self.cache.segment(segment);
-            if held.state != cache::State::Empty && (lbns.0..lbns.1).contains(&held.start) {
-                self.cache.extend_front(segment, lbns.0);
-            }
-            self.whole_track = None;
         }
     }
 

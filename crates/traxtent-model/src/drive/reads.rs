@@ -6,7 +6,7 @@ use super::oversize::ReadTransfers;
 use super::readahead::ReadAheadRun;
 use super::serve::{arm_ready, time_breakdown};
 use super::sweep::{Access, Leg, sweep};
-use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag, WholeTrack};
+use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag};
 use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
@@ -31,6 +31,15 @@ impl Fill {
             hit: false,
         }
     }
+}
+
+/// A track whose sectors are all in the buffer at a known time, unless a command needs the arm
+/// before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WholeTrack {
+    segment: usize,
+    lbns: (Lbn, Lbn),
+    at: SimTime,
 }
 
 /// A read that needs the media for some of its sectors.
@@ -406,7 +415,10 @@ impl Drive {
             self.cache.drop_before(segment, end);
         }
         self.bound_read_ahead(segment, read.job);
-        if self.profile.cache.read_ahead.whole_track && self.reads_ahead(read.job) {
+        if self.profile.cache.read_ahead.whole_track
+            && self.applied_caching.read_ahead
+            && self.reads_ahead(read.job)
+        {
             let last = &legs[legs.len() - 1];
             let track = &last.piece.track;
             self.whole_track = Some(WholeTrack {
@@ -504,6 +516,19 @@ impl Drive {
             }
         });
         sent
+    }
+
+    /// Updates the segment of the track that is being read as a whole.
+    pub(super) fn observe_whole_track(&mut self, now: SimTime) {
+        if let Some(WholeTrack { segment, lbns, at }) = self.whole_track
+            && now >= at
+        {
+            let held = self.cache.segment(segment);
+            if held.state != State::Empty && (lbns.0..lbns.1).contains(&held.start) {
+                self.cache.extend_front(segment, lbns.0);
+            }
+            self.whole_track = None;
+        }
     }
 
     /// Returns whether a read makes the drive read more than it asks for.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use traxtent_file::{
-    FileExtent, Outcome, RealignOptions, RealignReport, Summary, file_extents, forecast, summarize,
+    FileExtent, Outcome, RealignOptions, RealignReport, Summary, file_extents, forecast, obstacle,
+    summarize,
 };
 use traxtent_io::device::Interrupt;
 use traxtent_io::ext4::free_ranges;
@@ -34,7 +35,7 @@ pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
         _ => PathBuf::from("."),
     };
     let stop = catch()?;
-    check_map(&args.moving, &mut systems, &folder)?;
+    check_map(&args.moving, &mut systems, &folder, &mut BTreeSet::new())?;
     let (system, partition) = systems.partition(&folder)?;
     let progress = Progress::new("bytes moved", None);
     let report = traxtent_file::allocate(
@@ -83,8 +84,13 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.moving.map.maps)?;
     let files = files(&args.paths)?;
     let stop = catch()?;
-    if let (Some(first), false) = (files.first(), args.dry_run) {
-        check_map(&args.moving, &mut systems, first)?;
+    if !args.dry_run {
+        let mut tested = BTreeSet::new();
+        for path in &files {
+            if unsuitable(path)?.is_none() {
+                check_map(&args.moving, &mut systems, path, &mut tested)?;
+            }
+        }
     }
     let mut rows = Vec::new();
     let mut unmoved = 0;
@@ -258,8 +264,11 @@ fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
     let before = measure(path, systems)?;
     let file = File::open(path).map_err(fail)?;
     let extents = file_extents(&file).map_err(fail)?;
-    let free = free_ranges(&file).map_err(fail)?;
     let (system, partition) = systems.partition(path)?;
+    if let Some(why) = obstacle(path, system).map_err(failure)? {
+        return Ok(FileResult::left_alone(path, &why));
+    }
+    let free = free_ranges(&file).map_err(fail)?;
     let planned = forecast(&extents, &partition, system.block_bytes, &free);
     let after = summary_of(&planned.extents, path, systems)?;
     Ok(FileResult {
@@ -286,10 +295,16 @@ fn summary_of(extents: &[FileExtent], path: &Path, systems: &mut FileSystems) ->
     summarize(extents, system, drives).map_err(failure)
 }
 
-/// Tests a sample of the map's boundaries on the drive that holds a path.
-fn check_map(args: &MoveArgs, systems: &mut FileSystems, path: &Path) -> Result<()> {
+/// Tests a sample of the map's boundaries on the drive that holds a path, unless that drive is in
+/// `tested`.
+fn check_map(
+    args: &MoveArgs,
+    systems: &mut FileSystems,
+    path: &Path,
+    tested: &mut BTreeSet<PathBuf>,
+) -> Result<()> {
     let (node, map) = systems.drive(path)?;
-    if args.trust_map {
+    if args.trust_map || !tested.insert(node.clone()) {
         return Ok(());
     }
     verify_map(&node, &map.name, &map.file, map.is_model)

@@ -27,7 +27,8 @@ const SAMPLE: CheckSample = CheckSample {
 /// The number of times that a map is tested on a file system in use before it counts as wrong.
 const VERIFY_ATTEMPTS: u32 = 3;
 
-/// The size of the sample before files are moved: some seconds.
+/// The size of the sample before files are moved. It takes 43 to 55 s on a drive of 10,000 rpm
+/// through a loop device on an idle machine, and minutes on a busy one.
 const SHORT_SAMPLE: CheckSample = CheckSample {
     translated: 200,
     runs: 4,

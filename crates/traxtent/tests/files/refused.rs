@@ -293,27 +293,24 @@ fn the_map_of_another_drive_is_noticed() {
         }
     };
     let answer = attempt(&wrong);
+    if is_busy(&answer) {
+        testkit::skip!("the machine is too busy to time a drive");
+    }
     let begins = format!("traxtent: {wrong} is not the map of {device}: at LBN ");
     assert_eq!(
         (answer.status, answer.out.as_str()),
         (Some(1), ""),
         "{answer:?}"
     );
-    assert!(
-        answer.err.starts_with(&begins) || is_busy(&answer),
-        "{}",
-        answer.err
-    );
+    assert!(answer.err.starts_with(&begins), "{}", answer.err);
     assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     assert_eq!(places(), before);
     let answer = attempt(MAP);
     if is_busy(&answer) {
-        assert_eq!(answer.status, Some(1), "{answer:?}");
-        eprintln!("the machine is too busy to time a drive: {}", answer.err);
-    } else {
-        assert_eq!(answer.status, Some(0), "{answer:?}");
-        assert_ne!(places(), before, "{answer:?}");
+        testkit::skip!("the machine is too busy to time a drive");
     }
+    assert_eq!(answer.status, Some(0), "{answer:?}");
+    assert_ne!(places(), before, "{answer:?}");
     assert_content(&path, &content, "at the end");
     mount.unmount();
     crate::disk::assert_clean(attached.device());

@@ -40,9 +40,8 @@ fn no_worse_than_disksim() {
     }
 }
 
-/// With the buffer's figures found in the first half of each trace, do model and drive agree read
-/// by read on what is in the buffer? The results page has the same figures. Each set was chosen for
-/// the first half; the whole trace is judged here.
+/// With the buffer's figures of the results page, do model and drive agree read by read on what is
+/// in the buffer? The figures were found in these traces, so this guards them and predicts nothing.
 #[test]
 fn hits_agree() {
     let data = shared_data!("disksim");
