@@ -87,7 +87,8 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     if !args.dry_run {
         let mut tested = BTreeSet::new();
         for path in &files {
-            if unsuitable(path)?.is_none() {
+            // A file can have been removed meanwhile.
+            if path.exists() {
                 check_map(&args.moving, &mut systems, path, &mut tested)?;
             }
         }
