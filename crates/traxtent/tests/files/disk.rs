@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -365,7 +366,10 @@ pub(crate) fn shuffle(path: &Path, part_blocks: u64, rng: &mut Rng) -> io::Resul
         let (first, place) = (part * part_blocks, place as u64 * part_blocks);
         let count = part_blocks.min(blocks - first);
         let exchanged = exchange(&file, &donor, first, place, count);
-        assert_eq!(exchanged.blocks, count, "{:?}", exchanged.error);
+        if let Some(error) = exchanged.error {
+            return Err(error);
+        }
+        assert_eq!(exchanged.blocks, count);
     }
     file.sync_all()?;
     rustix::fs::syncfs(&file)?;
@@ -377,4 +381,13 @@ pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR;
     let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?;
     Ok(File::from(file))
+}
+
+/// Ends the other threads of a test when it is dropped, also if the test fails.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -11,7 +11,7 @@ use traxtent_file::file_extents;
 use traxtent_units::Rng;
 
 use crate::disk::{
-    Disk, MAP, assert_content, needs_mounts, random, realign_command, write_in_turns,
+    Disk, MAP, Stop, assert_content, needs_mounts, random, realign_command, write_in_turns,
 };
 use crate::work::{Growing, Stamped};
 
@@ -153,15 +153,6 @@ fn content_survives_kills() {
         moved > kills / 8,
         "only {moved} of {kills} had moved anything"
     );
-}
-
-/// Ends the other threads, also if the test fails.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Returns the places of the files' blocks.

@@ -21,7 +21,7 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::builtin;
 use traxtent_units::Rng;
 
-use crate::disk::{BLOCK, Disk, MAP, difference, nameless, needs_mounts, random};
+use crate::disk::{BLOCK, Disk, MAP, Stop, difference, nameless, needs_mounts, random};
 
 /// The longest that the file becomes.
 const BYTES_MAX: u64 = 3 << 20;
@@ -94,15 +94,6 @@ fn a_file_is_used_while_it_is_moved() {
         took.as_secs_f64()
     );
     assert!(moved > 0 && scattered > 0);
-}
-
-/// Ends the other threads, also if the test fails.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Returns the file system of a path, and its tracks.
