@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     target("seek-file", targets::disksim::seek_file),
     target("trace", targets::workload::trace),
     target("trace-detect", targets::workload::trace_detect),
+    target("trace-columns", targets::workload::trace_columns),
     target("workload", targets::workload::line),
     target("workload-toml", targets::workload::table),
     target("map-file", targets::trackmap::file),

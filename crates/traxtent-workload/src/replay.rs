@@ -16,6 +16,11 @@ pub enum ReplayPace {
     },
     /// Each record is issued once its recorded pause after the previous completion has passed; the
     /// first at time 0.
+    ///
+    /// If the trace records arrivals and measured times instead of pauses, the pause is the time
+    /// from the measured completion of one record to the arrival of the next, and 0 if the next
+    /// arrived before. After a record without a measured time, the next is issued at the recorded
+    /// distance, but not before the completion.
     SemiClosed,
     /// As fast as completions allow.
     Closed {
@@ -44,8 +49,36 @@ pub struct Replay<I> {
     outstanding: u32,
     /// The earliest instant for the next record.
     ready: SimTime,
-    /// The pause after the outstanding record.
-    pause: Span,
+    /// The last record that was issued, if the pace is semi-closed.
+    last: Option<Issued>,
+}
+
+/// A record that was issued.
+#[derive(Clone, Copy)]
+struct Issued {
+    pause: Option<Span>,
+    arrival: Option<SimTime>,
+    measured: Option<Span>,
+    issued: SimTime,
+    completed: SimTime,
+}
+
+impl Issued {
+    /// Returns the instant at which the next record, which arrived at `next`, is issued.
+    fn next_issue(&self, next: Option<SimTime>) -> SimTime {
+        let after = |start: SimTime, span: Span| SimTime(start.0.saturating_add(span.0));
+        match (self.pause, self.arrival.zip(next), self.measured) {
+            (Some(pause), ..) => after(self.completed, pause),
+            (None, Some((arrival, next)), Some(measured)) => {
+                let pause = next.saturating_since(after(arrival, measured));
+                after(self.completed, pause)
+            }
+            (None, Some((arrival, next)), None) => {
+                after(self.issued, next.saturating_since(arrival)).max(self.completed)
+            }
+            (None, None, _) => self.completed,
+        }
+    }
 }
 
 impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
@@ -58,13 +91,18 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
             issued: 0,
             outstanding: 0,
             ready: SimTime::ZERO,
-            pause: Span::ZERO,
+            last: None,
         }
     }
 
     /// The trace reader, which holds the warnings.
     pub fn records(&self) -> &I {
         &self.records
+    }
+
+    /// Returns the records that have not been issued, without the one that was read ahead.
+    pub fn into_records(self) -> I {
+        self.records
     }
 
     fn fill(&mut self) -> Result<Option<&TraceRecord>, TraceError> {
@@ -79,6 +117,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Repl
     fn due(&mut self) -> Result<NextStep, TraceError> {
         let (pace, ready, outstanding, number) =
             (self.pace, self.ready, self.outstanding, self.issued);
+        let last = self.last;
         let Some(record) = self.fill()? else {
             return Ok(NextStep::Never);
         };
@@ -93,15 +132,21 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Repl
                     field: "arrival time",
                 }),
             },
-            ReplayPace::SemiClosed if record.pause.is_none() => Err(TraceError::Missing {
-                record: number + 1,
-                field: "pause",
-            }),
+            ReplayPace::SemiClosed if record.pause.is_none() && record.arrival.is_none() => {
+                Err(TraceError::Missing {
+                    record: number + 1,
+                    field: "pause",
+                })
+            }
             ReplayPace::SemiClosed if outstanding > 0 => Ok(NextStep::AfterCompletion),
+            ReplayPace::SemiClosed => {
+                let next = last.map(|last| last.next_issue(record.arrival));
+                Ok(NextStep::At(next.unwrap_or(SimTime::ZERO)))
+            }
             ReplayPace::Closed { outstanding: most } if outstanding >= most => {
                 Ok(NextStep::AfterCompletion)
             }
-            ReplayPace::SemiClosed | ReplayPace::Closed { .. } => Ok(NextStep::At(ready)),
+            ReplayPace::Closed { .. } => Ok(NextStep::At(ready)),
         }
     }
 
@@ -111,7 +156,15 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Repl
         self.issued += 1;
         self.outstanding += 1;
         self.ready = now;
-        self.pause = record.pause.unwrap_or(Span::ZERO);
+        if self.pace == ReplayPace::SemiClosed {
+            self.last = Some(Issued {
+                pause: record.pause,
+                arrival: record.arrival,
+                measured: record.measured,
+                issued: now,
+                completed: now,
+            });
+        }
         Some(Arrival {
             at: now,
             tag,
@@ -125,7 +178,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Repl
     fn complete(&mut self, _: u64, at: SimTime) {
         self.outstanding = self.outstanding.saturating_sub(1);
         match self.pace {
-            ReplayPace::SemiClosed => self.ready = SimTime(at.0.saturating_add(self.pause.0)),
+            ReplayPace::SemiClosed => {
+                if let Some(last) = &mut self.last {
+                    last.completed = at;
+                }
+            }
             ReplayPace::Closed { .. } => self.ready = self.ready.max(at),
             ReplayPace::Recorded { .. } => {}
         }

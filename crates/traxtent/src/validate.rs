@@ -14,21 +14,22 @@ use traxtent_sim::simulate;
 use traxtent_units::request::Op;
 use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
 use traxtent_units::{Rng, Span};
-use traxtent_workload::{ReplayPace, TraceFormat};
 
-use crate::failure::{Failure, Result, be_quiet, note, print_line};
+use crate::failure::{Failure, Result, be_quiet, note, print_line, warn};
 use crate::output;
 use crate::overwrite;
 use crate::plot;
 use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
+use crate::trace_arguments::TraceArguments;
 
 /// Compare simulated response times with measured ones
 ///
-/// Replays traces in DiskSim's validate format, each with response times from a real drive. The
-/// next request is issued after the completion of the previous one and the recorded pause. The
-/// demerit is the root mean square of the horizontal distance between the distributions of
+/// Replays traces that hold response times measured on a real drive: DiskSim's validate format, and
+/// every other format that records them (docs/reference/workloads.md). If the trace records pauses,
+/// or its requests came one after the other, each is issued after the completion of the previous
+/// one and the recorded pause; otherwise at its recorded time. The demerit is the root mean square of the horizontal distance between the distributions of
 /// simulated and measured response times, in ms and as a share of the measured mean. BINNED is the
 /// demerit computed from histograms, as by DiskSim's tool `rms`; compare it with DiskSim's figures.
 /// NOISE is the demerit that 19 of 20 perfect models would stay below: that of the measured times
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     /// Replay every trace on this drive instead
     #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
     drive: Option<String>,
+    #[command(flatten)]
+    trace: TraceArguments,
     /// Change a figure of every drive
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -144,12 +147,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let changes = single_values(&args.set)?;
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
+    let plan = args.trace.plan()?;
     let pairs = pairs(args)?;
     if let Some(folder) = &args.plot {
         check_pictures(folder, &pairs)?;
     }
     for pair in pairs {
-        let replayed = match replay(&pair, &changes) {
+        let replayed = match replay(&pair, &plan, &changes) {
             Ok(Some(replayed)) => replayed,
             Ok(None) => {
                 let trace = pair.trace.display();
@@ -336,23 +340,21 @@ fn stem(path: &Path) -> String {
 }
 
 /// Replays a trace. Returns `None` if it has no measured times.
-fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<Replayed>> {
-    let plan = TracePlan {
-        pace: Some(ReplayPace::SemiClosed),
-        ..TracePlan::default()
-    };
+fn replay(pair: &Pair, plan: &TracePlan, changes: &[(String, String)]) -> Result<Option<Replayed>> {
     let mut machine = Machine::load(&pair.target)?;
     for (key, value) in changes {
         machine.set(key, value)?;
     }
-    let mut source = plan.open(&pair.trace, &machine)?;
-    if source.records().format() != TraceFormat::DiskSimValidate {
+    let Some(plan) = plan.for_comparison(&pair.trace, &machine)? else {
         return Ok(None);
-    }
+    };
+    let mut source = plan.open(&pair.trace, &machine)?;
     let mut requests = Vec::new();
     simulate(&mut machine.host()?, &mut source, |outcome| {
-        if let Some(time) = outcome.arrival.measured {
-            let request = &outcome.completion.request;
+        let request = &outcome.completion.request;
+        let measured = outcome.arrival.measured;
+        // No class is for flushes.
+        if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
             requests.push(ReplayedRequest {
                 is_read: request.op != Op::Write,
                 sectors: request.sectors,
@@ -365,6 +367,7 @@ fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<Replayed>>
         true
     })
     .map_err(|error| simulation_failure(&pair.trace, &error))?;
+    source.records().warnings().for_each(warn);
     Ok((!requests.is_empty()).then(|| Replayed {
         requests,
         revolution: machine.revolution(),

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use traxtent_model::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
+use traxtent_units::request::Request;
 use traxtent_units::{Sectors, SimTime};
-use traxtent_workload::trace::{BlkparseEvent, detect};
+use traxtent_workload::trace::{BlkparseEvent, ColumnSpec, ColumnText, detect};
 use traxtent_workload::{
     CapacityOnly, NextStep, RequestSource, Synthetic, TraceError, TraceFormat, TraceOptions,
     TraceProblem, TraceReader, TrackSource, WorkloadSpec,
@@ -40,6 +41,7 @@ pub(crate) fn trace(input: &[u8]) {
     let formats: Vec<TraceFormat> = TraceFormat::all().collect();
     let format = formats[usize::from(*format) % formats.len()];
     let options = TraceOptions {
+        capacity_sectors: 0,
         check_order: options & 4 == 0,
         sector_bytes: if options & 1 == 0 { 512 } else { 4096 },
         blkparse_event: if options & 2 == 0 {
@@ -48,11 +50,55 @@ pub(crate) fn trace(input: &[u8]) {
             BlkparseEvent::Queue
         },
     };
-    let mut reader = TraceReader::new(format, bytes, options);
+    read_through(TraceReader::new(format, bytes, options));
+}
+
+/// A trace whose columns are specified. The first five lines are the columns, units, separator,
+/// condition and values of reads; an empty line leaves its part out. The rest is the trace.
+pub(crate) fn trace_columns(input: &[u8]) {
+    const CAPACITY: u64 = 1 << 20;
+
+    let mut parts = input.splitn(6, |&byte| byte == b'\n');
+    let mut line = || parts.next().and_then(text).unwrap_or_default();
+    let [columns, units, delimiter, filter, reads] = std::array::from_fn(|_| line());
+    let given = |text| if text == "" { vec![] } else { vec![text] };
+    let spec = ColumnSpec::parse(&ColumnText {
+        columns,
+        units: &given(units),
+        delimiter: (!delimiter.is_empty()).then_some(delimiter),
+        filters: &given(filter),
+        reads: &given(reads),
+        writes: &[],
+    });
+    let spec = match spec {
+        Ok(spec) => spec,
+        Err(error) => return drop(error.to_string()),
+    };
+    let options = TraceOptions {
+        capacity_sectors: CAPACITY,
+        ..TraceOptions::default()
+    };
+    let has_place = spec.file.is_some();
+    let bytes = parts.next().unwrap_or_default();
+    let reader = TraceReader::with_columns(spec, bytes, options);
+    for request in read_through(reader) {
+        assert!(
+            !has_place || u64::from(request.sectors) > CAPACITY || request.end().0 <= CAPACITY,
+            "{request:?}"
+        );
+    }
+}
+
+/// Reads a trace to its end, and returns its requests.
+fn read_through(mut reader: TraceReader<&[u8]>) -> Vec<Request> {
+    let mut requests = Vec::new();
     for record in reader.by_ref() {
         match record {
-            // Must not overflow.
-            Ok(record) => drop(record.request.end()),
+            Ok(record) => {
+                // Must not overflow.
+                let _ = record.request.end();
+                requests.push(record.request);
+            }
             Err(error) => drop(error.to_string()),
         }
     }
@@ -63,6 +109,10 @@ pub(crate) fn trace(input: &[u8]) {
     if let Some(warning) = reader.order_warning() {
         drop(warning.to_string());
     }
+    if let Some(warning) = reader.response_warning() {
+        drop(warning.to_string());
+    }
+    requests
 }
 
 /// Detection of a trace's format: if it was detected by parsing lines, the first line can be

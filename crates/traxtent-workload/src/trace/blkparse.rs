@@ -1,20 +1,30 @@
 //! The default text output of blkparse(1).
 //!
 //! A line holds the device as major,minor; processor; sequence number; seconds; process; action;
-//! RWBS; then, for requests, `sector + sectors` of 512 bytes, and `[process name]`. Only lines
-//! whose action is the chosen event are requests. Messages, merges, completions and other actions
-//! are skipped, as are discards and requests that only carry a command to the drive. The summary
-//! after the events ends the trace.
+//! RWBS; then, for requests, `sector + sectors` of 512 bytes, and `[process name]`. Lines whose
+//! action is the chosen event are requests. Completions (`C`) give their measured times, and a
+//! requeued request (`R`) is withdrawn until it is dispatched again. Messages, merges and other
+//! actions are skipped, as are discards and requests that only carry a command to the drive. The
+//! summary after the events ends the trace.
 //!
 //! RWBS, as the kernel writes it: a leading F requests a flush first, then comes R, W, D (discard)
 //! or N, and a later F forces unit access. A flush before a write becomes a request of its own.
 //! Time counts from the first record.
+//!
+//! Completions: a completion belongs to the oldest request of its device and direction for the same
+//! sectors. If there is none, it covers a part of a request, or, for queue events, several requests
+//! that were merged; a request is complete once all its sectors are. A flush completes in order, and all queued flushes complete together.
+//! Requests are returned in the order of the file, each once its completion has been read, or
+//! without a measured time if the completion is more than [`RECORDS_HELD_MAX`] requests later,
+//! failed, or absent.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::io::BufRead;
 
-use super::error::TraceError;
+use super::error::{TraceError, TracePosition};
 use super::fields::{PS_PER_S, TIME_MAX_PS};
 use super::lines::{Line, TraceInput};
+use super::reorder::RECORDS_HELD_MAX;
 use super::{BlkparseEvent, TraceRecord};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
@@ -23,14 +33,17 @@ use traxtent_units::{SimTime, Span};
 /// 20 bits.
 const MINOR_BITS: u32 = 20;
 
+/// The maximum number of requests that one completion covers; the segments of a request are fewer.
+const MERGED_MAX: usize = 1024;
+
 pub(super) struct Blkparse {
     sector_bytes: u32,
     action: &'static str,
     origin: Option<u64>,
     /// The time by which the last record arrived before the first one.
     pub(super) before_origin: Span,
-    /// The write that follows a flush.
-    after_flush: Option<TraceRecord>,
+    ended: bool,
+    outstanding: Outstanding,
 }
 
 impl Blkparse {
@@ -44,7 +57,11 @@ impl Blkparse {
             action,
             origin: None,
             before_origin: Span::ZERO,
-            after_flush: None,
+            ended: false,
+            outstanding: Outstanding {
+                queued: event == BlkparseEvent::Queue,
+                ..Outstanding::default()
+            },
         }
     }
 
@@ -52,38 +69,44 @@ impl Blkparse {
         &mut self,
         lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
-        if let Some(record) = self.after_flush.take() {
-            return Ok(Some(record));
-        }
-        while let Some(line) = lines.next_line()? {
-            if is_summary(&line) {
+        loop {
+            if let Some(held) = self.outstanding.pop(self.ended) {
+                lines.set_position(held.place);
+                self.before_origin = held.before_origin;
+                return Ok(Some(held.record));
+            }
+            if self.ended {
                 return Ok(None);
             }
-            let event = Event::parse(&line)?;
-            if event.action != self.action {
-                continue;
-            }
-            if let Some(record) = self.record(&line, &event)? {
-                return Ok(Some(record));
+            match lines.next_line()? {
+                Some(line) if !is_summary(&line) => self.event(&line)?,
+                _ => self.ended = true,
             }
         }
-        Ok(None)
     }
 
-    fn record(
-        &mut self,
-        line: &Line<'_>,
-        event: &Event<'_>,
-    ) -> Result<Option<TraceRecord>, TraceError> {
-        let (flush, rest) = match event.rwbs.strip_prefix('F') {
-            Some(rest) => (true, rest),
-            None => (false, event.rwbs),
-        };
-        let op = match rest.bytes().next() {
-            Some(b'R') => Some(Op::Read),
-            Some(b'W') => Some(Op::Write),
-            _ => None,
-        };
+    fn event(&mut self, line: &Line<'_>) -> Result<(), TraceError> {
+        let event = Event::parse(line)?;
+        match event.action {
+            action if action == self.action => self.arrival(line, &event)?,
+            "C" => match event.access() {
+                // An error is the last word, in brackets; see blkparse_fmt.c.
+                access if event.rest.ends_with("[0]") => {
+                    self.outstanding.complete(&event, access, Some(event.ps));
+                }
+                access => self.outstanding.complete(&event, access, None),
+            },
+            "R" if self.action == "D" => {
+                self.outstanding.withdraw(&event, event.access());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the requests of an arrival.
+    fn arrival(&mut self, line: &Line<'_>, event: &Event<'_>) -> Result<(), TraceError> {
+        let access = event.access();
         let mut words = event.rest.split_ascii_whitespace();
         let range = match (words.next(), words.next(), words.next()) {
             (Some(sector), Some("+"), Some(sectors)) => Some((sector, sectors)),
@@ -91,52 +114,249 @@ impl Blkparse {
             // parentheses.
             (Some(name), ..) if name.starts_with('[') => None,
             (Some(_), Some(bytes), _) if bytes.starts_with('(') => None,
-            _ if op.is_none() => None,
+            _ if access.op.is_none() => None,
             _ => {
                 return Err(line.field("range", event.rest, "expected SECTOR + SECTORS"));
             }
         };
-        let request = match (op, range) {
+        let request = match (access.op, range) {
             (Some(op), Some((sector, sectors))) => {
-                let offset = u128::from(line.whole("sector", sector, i64::MAX as u64)?) * 512;
-                let length = line.whole("sectors", sectors, u64::from(u32::MAX))? * 512;
-                if length == 0 && flush {
+                let sector = line.whole("sector", sector, i64::MAX as u64)?;
+                let sectors = line.whole("sectors", sectors, u64::from(u32::MAX))?;
+                if sectors == 0 && access.flush {
                     None
-                } else if length == 0 {
+                } else if sectors == 0 {
                     return Err(line.empty("sectors"));
                 } else {
-                    let mut request = line.bytes(op, offset, length, self.sector_bytes)?;
-                    request.fua = rest[1..].contains('F');
-                    Some(request)
+                    let offset = u128::from(sector) * 512;
+                    let mut request = line.bytes(op, offset, sectors * 512, self.sector_bytes)?;
+                    request.fua = access.fua;
+                    Some((request, sector, sectors))
                 }
             }
             _ => None,
         };
-        // The origin is the first record's time, not the first line's.
-        let since = || event.ps.saturating_sub(self.origin.unwrap_or(event.ps));
-        let record = |request| TraceRecord {
-            arrival: Some(SimTime(since())),
-            pause: None,
-            measured: None,
-            device: event.device,
-            request,
-        };
-        let (first, second) = match (flush, request) {
-            (true, request) => (Some(record(Request::flush())), request.map(record)),
-            (false, request) => (request.map(record), None),
-        };
-        if first.is_some() {
-            let origin = *self.origin.get_or_insert(event.ps);
-            self.before_origin = Span(origin.saturating_sub(event.ps));
+        if !access.flush && request.is_none() {
+            return Ok(());
         }
-        self.after_flush = second;
-        Ok(first)
+        // The origin is the first record's time, not the first line's.
+        let origin = *self.origin.get_or_insert(event.ps);
+        let held = |request| Held {
+            record: TraceRecord {
+                arrival: Some(SimTime(event.ps.saturating_sub(origin))),
+                pause: None,
+                measured: None,
+                device: event.device,
+                request,
+            },
+            place: line.place,
+            before_origin: Span(origin.saturating_sub(event.ps)),
+            ps: event.ps,
+            state: HeldState::Done,
+        };
+        if access.flush {
+            let alone = request.is_none();
+            self.outstanding.flush(held(Request::flush()), alone);
+        }
+        if let Some((request, sector, sectors)) = request {
+            let key = (event.device, access.op == Some(Op::Write), sector);
+            self.outstanding.push(held(request), key, sectors);
+        }
+        Ok(())
     }
 }
 
 /// Returns whether the line begins blkparse's summary.
 pub(super) fn is_summary(line: &Line<'_>) -> bool {
     line.text.starts_with("CPU") || line.text.starts_with("Total (")
+}
+
+/// A request of which the completion has not been read, or that waits for an earlier one.
+struct Held {
+    record: TraceRecord,
+    place: TracePosition,
+    before_origin: Span,
+    /// The time of the event in the trace.
+    ps: u64,
+    state: HeldState,
+}
+
+enum HeldState {
+    /// A flush without a transfer.
+    Flushing,
+    /// Some sectors of a transfer are not complete.
+    Transferring {
+        key: Key,
+        sectors: u64,
+        incomplete: u64,
+    },
+    Done,
+    /// Requeued; it will be dispatched again.
+    Withdrawn,
+}
+
+/// Device, whether it is a write, and first sector.
+type Key = (u32, bool, u64);
+
+/// The requests held, in the order of the file.
+#[derive(Default)]
+struct Outstanding {
+    held: VecDeque<Held>,
+    /// Whether the requests are queue events.
+    queued: bool,
+    /// The number of the first request held.
+    first: u64,
+    /// The transfers that are not complete, with their numbers.
+    transfers: BTreeSet<(Key, u64)>,
+    /// The flushes that are not complete: device and number.
+    flushes: BTreeSet<(u32, u64)>,
+    /// The largest transfer so far, in sectors.
+    sectors_max: u64,
+}
+
+impl Outstanding {
+    fn push(&mut self, mut held: Held, key: Key, sectors: u64) {
+        let number = self.first + self.held.len() as u64;
+        self.transfers.insert((key, number));
+        self.sectors_max = self.sectors_max.max(sectors);
+        held.state = HeldState::Transferring {
+            key,
+            sectors,
+            incomplete: sectors,
+        };
+        self.held.push_back(held);
+    }
+
+    /// Adds a flush. One that precedes a write in the same request has no completion of its own.
+    fn flush(&mut self, mut held: Held, alone: bool) {
+        if alone {
+            let number = self.first + self.held.len() as u64;
+            self.flushes.insert((held.record.device, number));
+            held.state = HeldState::Flushing;
+        }
+        self.held.push_back(held);
+    }
+
+    /// Returns the first request if its completion is known, or need not be waited for.
+    fn pop(&mut self, ended: bool) -> Option<Held> {
+        loop {
+            let waits = !ended && self.held.len() <= RECORDS_HELD_MAX;
+            match self.held.front()?.state {
+                HeldState::Flushing | HeldState::Transferring { .. } if waits => return None,
+                _ => {}
+            }
+            let held = self.held.pop_front()?;
+            match held.state {
+                HeldState::Transferring { key, .. } => {
+                    self.transfers.remove(&(key, self.first));
+                }
+                HeldState::Flushing => {
+                    self.flushes.remove(&(held.record.device, self.first));
+                }
+                HeldState::Done | HeldState::Withdrawn => {}
+            }
+            self.first += 1;
+            if !matches!(held.state, HeldState::Withdrawn) {
+                return Some(held);
+            }
+        }
+    }
+
+    fn at(&mut self, number: u64) -> &mut Held {
+        &mut self.held[(number - self.first) as usize]
+    }
+
+    /// Notes a completion at `ps`; `None` if the request failed.
+    fn complete(&mut self, event: &Event<'_>, access: Access, ps: Option<u64>) {
+        let Some((key, sectors)) = event.transfer(access) else {
+            if access.flush {
+                self.complete_flush(event.device, ps);
+            }
+            return;
+        };
+        if let Some(number) = self.find(key, sectors) {
+            self.finish(number, ps);
+            return;
+        }
+        // A part of a request, or several that were merged.
+        let (device, write, start) = key;
+        let end = start.saturating_add(sectors);
+        let from = start.saturating_sub(self.sectors_max);
+        let touched: Vec<(Key, u64)> = self
+            .transfers
+            .range(((device, write, from), 0)..((device, write, end), 0))
+            .take(MERGED_MAX)
+            .copied()
+            .collect();
+        for ((.., first), number) in touched {
+            let HeldState::Transferring {
+                sectors,
+                incomplete,
+                ..
+            } = &mut self.at(number).state
+            else {
+                continue;
+            };
+            let overlap = (first + *sectors).min(end).saturating_sub(first.max(start));
+            *incomplete = incomplete.saturating_sub(overlap);
+            if *incomplete == 0 {
+                self.finish(number, ps);
+            }
+        }
+    }
+
+    fn complete_flush(&mut self, device: u32, ps: Option<u64>) {
+        let of_device = (device, 0)..=(device, u64::MAX);
+        // The kernel sends one flush to the drive for all that are in the queue.
+        let most = if self.queued { usize::MAX } else { 1 };
+        let flushes = self.flushes.range(of_device).take(most);
+        let numbers: Vec<u64> = flushes.map(|&(_, number)| number).collect();
+        for number in numbers {
+            self.finish(number, ps);
+        }
+    }
+
+    /// Returns the oldest transfer of these sectors that is not complete.
+    fn find(&self, key: Key, sectors: u64) -> Option<u64> {
+        let mut same = self.transfers.range((key, 0)..=(key, u64::MAX));
+        same.find_map(
+            |&(_, number)| match self.held[(number - self.first) as usize].state {
+                HeldState::Transferring { sectors: its, .. } if its == sectors => Some(number),
+                _ => None,
+            },
+        )
+    }
+
+    fn finish(&mut self, number: u64, ps: Option<u64>) {
+        let held = &mut self.held[(number - self.first) as usize];
+        held.record.measured = ps.map(|ps| Span(ps.saturating_sub(held.ps)));
+        match std::mem::replace(&mut held.state, HeldState::Done) {
+            HeldState::Transferring { key, .. } => {
+                self.transfers.remove(&(key, number));
+            }
+            HeldState::Flushing => {
+                self.flushes.remove(&(held.record.device, number));
+            }
+            HeldState::Done | HeldState::Withdrawn => {}
+        }
+    }
+
+    /// Withdraws a request that was requeued.
+    fn withdraw(&mut self, event: &Event<'_>, access: Access) {
+        let found = event.transfer(access);
+        if let Some(number) = found.and_then(|(key, sectors)| self.find(key, sectors)) {
+            self.finish(number, None);
+            self.at(number).state = HeldState::Withdrawn;
+        }
+    }
+}
+
+/// The meaning of RWBS.
+#[derive(Clone, Copy)]
+struct Access {
+    flush: bool,
+    op: Option<Op>,
+    fua: bool,
 }
 
 /// The fields that every line has.
@@ -190,5 +410,32 @@ impl<'a> Event<'a> {
             rwbs,
             rest,
         })
+    }
+
+    fn access(&self) -> Access {
+        let (flush, rest) = match self.rwbs.strip_prefix('F') {
+            Some(rest) => (true, rest),
+            None => (false, self.rwbs),
+        };
+        let op = match rest.bytes().next() {
+            Some(b'R') => Some(Op::Read),
+            Some(b'W') => Some(Op::Write),
+            _ => None,
+        };
+        Access {
+            flush,
+            op,
+            fua: op.is_some() && rest[1..].contains('F'),
+        }
+    }
+
+    /// Returns the key and the sectors of a completed or requeued transfer.
+    fn transfer(&self, access: Access) -> Option<(Key, u64)> {
+        let op = access.op?;
+        let mut words = self.rest.split_ascii_whitespace();
+        let (sector, plus, sectors) = (words.next()?, words.next()?, words.next()?);
+        let sectors = sectors.parse().ok().filter(|&sectors| sectors > 0)?;
+        let sector = sector.parse().ok()?;
+        (plus == "+").then_some(((self.device, op == Op::Write, sector), sectors))
     }
 }

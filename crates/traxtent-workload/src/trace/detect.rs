@@ -2,7 +2,7 @@
 
 use super::error::{TraceError, TraceProblem};
 use super::lines::TraceInput;
-use super::{TraceFormat, blkparse, disksim, fio, log, msr, spc, srt};
+use super::{TraceFormat, blkparse, disksim, fio, fio_latency, log, msr, spc, srt};
 
 /// The maximum number of bytes that [`detect`] uses.
 pub const DETECT_BYTES: usize = 16 * 1024;
@@ -108,10 +108,14 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
             // Lines after a summary are no longer events.
             TraceFormat::Blkparse if tried > 0 && blkparse::is_summary(&line) => return Fit::All,
             TraceFormat::Blkparse => blkparse::Event::parse(&line).map(drop),
+            // The error of the reader says what is missing.
+            TraceFormat::FioLatency if fio_latency::lacks_offset(&line) => return Fit::FirstLine,
+            TraceFormat::FioLatency => fio_latency::check(&line),
             TraceFormat::HpSrt
             | TraceFormat::FioV2
             | TraceFormat::FioV3
-            | TraceFormat::RequestLog => return Fit::No,
+            | TraceFormat::RequestLog
+            | TraceFormat::Csv => return Fit::No,
         };
         match read {
             Ok(()) => {}

@@ -1,5 +1,6 @@
 //! Errors in a trace.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::TraceFormat;
@@ -74,7 +75,7 @@ pub enum TraceProblem {
     #[error("{field}: {value:?}: {expected}")]
     Field {
         /// The name of the field.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// The value found, cut after 60 bytes.
         value: String,
         /// The values expected, with the bound.

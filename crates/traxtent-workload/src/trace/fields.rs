@@ -118,7 +118,7 @@ pub(super) fn covering(offset: u128, length: u128, sector_bytes: u32) -> Option<
 
 /// Returns `text` times `unit`, exact for unsigned decimals. A number with an exponent is computed
 /// in floating point.
-fn decimal(text: &str, unit: u64) -> Option<u64> {
+pub(super) fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
@@ -146,6 +146,26 @@ fn decimal(text: &str, unit: u64) -> Option<u64> {
         total = total.checked_add(u64::from(digit - b'0') * place)?;
     }
     Some(total)
+}
+
+/// Returns `text` times `unit`, like [`decimal`], for a time of day in any unit: the whole part may
+/// have 64 bits. A number with an exponent must fit 64 bits in picoseconds.
+pub(super) fn wide_decimal(text: &str, unit: u64) -> Option<u128> {
+    let end = text
+        .bytes()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (whole, fraction) = text.split_at(end);
+    if whole.is_empty() || fraction.contains(['e', 'E']) {
+        return decimal(text, unit).map(u128::from);
+    }
+    let fraction = match fraction {
+        "" | "." => 0,
+        fraction if fraction.starts_with('.') => decimal(fraction, unit)?,
+        _ => return None,
+    };
+    let whole = whole.parse::<u64>().ok()?;
+    Some(u128::from(whole) * u128::from(unit) + u128::from(fraction))
 }
 
 #[cfg(test)]
@@ -178,6 +198,39 @@ mod tests {
         ] {
             assert_eq!(decimal(wrong, PS_PER_MS), None, "{wrong}");
         }
+    }
+
+    /// Are times of day exact, and times within 64 bits the same as in the narrow form?
+    #[test]
+    fn wide_decimals_agree_with_narrow_ones() {
+        let tick = 100 * PS_PER_NS;
+        assert_eq!(
+            wide_decimal("128166372003061629", tick),
+            Some(12_816_637_200_306_162_900_000)
+        );
+        assert_eq!(
+            wide_decimal("1705276800.123456789", PS_PER_S),
+            Some(1_705_276_800_123_456_789_000)
+        );
+        for text in [
+            "",
+            ".",
+            "0",
+            "7.",
+            ".5",
+            "13.191135",
+            "1e3",
+            "-1",
+            "+1",
+            "1.2.3",
+            "nan",
+            "0x10",
+            "1 ",
+        ] {
+            let narrow = decimal(text, PS_PER_MS).map(u128::from);
+            assert_eq!(wide_decimal(text, PS_PER_MS), narrow, "{text:?}");
+        }
+        assert_eq!(wide_decimal("99999999999999999999", PS_PER_MS), None);
     }
 
     /// Does a byte range cover every sector that it touches, and is the first value that is too

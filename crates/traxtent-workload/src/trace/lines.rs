@@ -1,5 +1,6 @@
 //! The input of a trace: lines or binary words of bounded length, with their positions.
 
+use std::borrow::Cow;
 use std::io::{BufRead, ErrorKind, Read};
 
 use super::TraceFormat;
@@ -193,7 +194,7 @@ impl Line<'_> {
 
     pub(super) fn field(
         &self,
-        field: &'static str,
+        field: impl Into<Cow<'static, str>>,
         value: &str,
         expected: impl Into<String>,
     ) -> TraceError {
@@ -203,7 +204,7 @@ impl Line<'_> {
             .find(|&at| at >= 60)
             .unwrap_or(value.len());
         self.at(TraceProblem::Field {
-            field,
+            field: field.into(),
             value: value[..cut].to_owned(),
             expected: expected.into(),
         })

@@ -1,8 +1,9 @@
 //! Traces of real disks, read as a stream.
 //!
-//! [`TraceReader`] turns any [`BufRead`] into an iterator of records and buffers no more than one
-//! line. The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
-//! distinguishes them by the first bytes.
+//! [`TraceReader`] turns any [`BufRead`] into an iterator of records. It buffers one line, and in
+//! formats whose lines are in order of completion up to 65,536 records. The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
+//! distinguishes them by the first bytes. A [`ColumnSpec`] describes any other text file with one
+//! request per line.
 //!
 //! Sectors: a record's request counts logical sectors of the simulated drive
 //! ([`TraceOptions::sector_bytes`]). Formats that count bytes are converted: a request that begins
@@ -14,15 +15,19 @@
 //! batch), and fields of records beyond the request (process names, directors, cylinders).
 
 mod blkparse;
+mod columns;
 mod detect;
 mod disksim;
 mod error;
 mod fields;
 mod fio;
+mod fio_latency;
 mod lines;
 mod log;
 mod msr;
 mod order;
+mod reorder;
+mod responses;
 mod spc;
 mod srt;
 mod units;
@@ -31,13 +36,20 @@ use std::fmt;
 use std::io::BufRead;
 use std::str::FromStr;
 
+pub use columns::{
+    BLOCK_BYTES_MAX, BlockColumn, BlockUnit, COLUMN_KEYS, COLUMN_NUMBER_MAX, ColumnError,
+    ColumnFilter, ColumnId, ColumnSpec, ColumnText, Delimiter, PLACE_BYTES, TimeColumn, TimeUnit,
+};
 pub use detect::{DETECT_BYTES, detect};
 pub use error::{TraceError, TracePosition, TraceProblem};
 pub use log::COLUMNS as LOG_COLUMNS;
 pub use order::OrderWarning;
+pub use responses::{RESPONSES_CHECKED, ResponseWarning};
 pub use units::{GAPS_CHECKED, GapSuspicion, GapWarning};
 
+use columns::{Columns, PlacedDrive};
 use order::OrderCheck;
+use responses::ResponseCheck;
 use traxtent_units::request::Request;
 use traxtent_units::{SimTime, Span};
 use units::GapCheck;
@@ -81,8 +93,13 @@ pub enum TraceFormat {
     FioV2,
     /// fio's iolog, version 3.
     FioV3,
-    /// Our own request log, from a simulation or a served drive. It stays the last format.
+    /// fio's latency log with offsets: completion in ms, latency in ns, direction, bytes, offset.
+    FioLatency,
+    /// Our own request log, from a simulation or a served drive. It stays the last format that is
+    /// recognized.
     RequestLog,
+    /// Columns named by a [`ColumnSpec`]. It is never recognized, and [`TraceFormat::all`] omits it.
+    Csv,
 }
 
 /// The name of each format on a command line.
@@ -96,26 +113,29 @@ const NAMES: &[(TraceFormat, &str)] = &[
     (TraceFormat::FioV2, "fio-v2"),
     (TraceFormat::FioV3, "fio-v3"),
     (TraceFormat::RequestLog, "request-log"),
+    (TraceFormat::FioLatency, "fio-latency"),
 ];
+
+/// The name of [`TraceFormat::Csv`] in messages.
+const CSV_NAME: &str = "csv";
 
 const _: () = assert!(
     NAMES.len() == TraceFormat::RequestLog as usize + 1,
-    "NAMES lists every format"
+    "NAMES lists every format that is recognized"
 );
 
 impl TraceFormat {
-    /// Returns all formats.
+    /// Returns all formats that are recognized.
     pub fn all() -> impl Iterator<Item = TraceFormat> {
         NAMES.iter().map(|entry| entry.0)
     }
 
     /// The format's name.
     pub fn name(self) -> &'static str {
-        NAMES
-            .iter()
+        let mut names = NAMES.iter();
+        names
             .find(|entry| entry.0 == self)
-            .expect("every format has a name")
-            .1
+            .map_or(CSV_NAME, |entry| entry.1)
     }
 }
 
@@ -154,6 +174,9 @@ pub enum BlkparseEvent {
 pub struct TraceOptions {
     /// The size of the simulated drive's logical sectors.
     pub sector_bytes: u32,
+    /// The number of the drive's logical sectors, or 0. Only traces without disk addresses need it
+    /// ([`ColumnSpec::file`]).
+    pub capacity_sectors: u64,
     /// The blkparse event that counts as the arrival.
     pub blkparse_event: BlkparseEvent,
     /// Whether arrivals out of order are refused or counted, depending on the format. False for a
@@ -165,6 +188,7 @@ impl Default for TraceOptions {
     fn default() -> TraceOptions {
         TraceOptions {
             sector_bytes: 512,
+            capacity_sectors: 0,
             blkparse_event: BlkparseEvent::default(),
             check_order: true,
         }
@@ -177,6 +201,7 @@ pub struct TraceReader<R> {
     parser: Parser,
     gaps: GapCheck,
     order: OrderCheck,
+    responses: ResponseCheck,
     ended: bool,
 }
 
@@ -189,11 +214,16 @@ enum Parser {
     Msr(msr::Msr),
     Blkparse(blkparse::Blkparse),
     Fio(fio::Fio),
+    FioLatency(fio_latency::FioLatency),
+    Columns(Box<Columns>),
     Log(log::Log),
 }
 
 impl<R: BufRead> TraceReader<R> {
     /// Creates a reader of `input` in the given format.
+    ///
+    /// # Panics
+    /// Panics if the format is [`TraceFormat::Csv`], which needs [`TraceReader::with_columns`].
     pub fn new(format: TraceFormat, input: R, options: TraceOptions) -> TraceReader<R> {
         let sector_bytes = options.sector_bytes.max(1);
         let parser = match format {
@@ -208,13 +238,32 @@ impl<R: BufRead> TraceReader<R> {
             )),
             TraceFormat::FioV2 => Parser::Fio(fio::Fio::v2(sector_bytes)),
             TraceFormat::FioV3 => Parser::Fio(fio::Fio::v3(sector_bytes)),
+            TraceFormat::FioLatency => {
+                Parser::FioLatency(fio_latency::FioLatency::new(sector_bytes))
+            }
             TraceFormat::RequestLog => Parser::Log(log::Log::default()),
+            TraceFormat::Csv => panic!("a trace in columns needs their specification"),
         };
+        TraceReader::of(parser, format, input, options)
+    }
+
+    /// Creates a reader of `input` whose columns are specified.
+    pub fn with_columns(spec: ColumnSpec, input: R, options: TraceOptions) -> TraceReader<R> {
+        let drive = PlacedDrive {
+            sector_bytes: options.sector_bytes.max(1),
+            capacity: options.capacity_sectors,
+        };
+        let parser = Parser::Columns(Box::new(Columns::new(spec, drive)));
+        TraceReader::of(parser, TraceFormat::Csv, input, options)
+    }
+
+    fn of(parser: Parser, format: TraceFormat, input: R, options: TraceOptions) -> TraceReader<R> {
         TraceReader {
             lines: lines::TraceInput::new(format, input),
             parser,
             gaps: GapCheck::new(format),
             order: OrderCheck::new(format, options.check_order),
+            responses: ResponseCheck::new(format),
             ended: false,
         }
     }
@@ -224,10 +273,25 @@ impl<R: BufRead> TraceReader<R> {
         self.lines.format()
     }
 
+    /// Returns whether the records have pauses instead of arrivals.
+    pub fn records_pauses(&self) -> bool {
+        match &self.parser {
+            Parser::Validate(_) => true,
+            Parser::Columns(columns) => columns.records_pauses(),
+            _ => false,
+        }
+    }
+
     /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] records have been read
     /// or the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {
         self.gaps.warning()
+    }
+
+    /// A suspicion about the unit of measured times, available once [`RESPONSES_CHECKED`] of them
+    /// have been read or the trace has ended.
+    pub fn response_warning(&self) -> Option<ResponseWarning> {
+        self.responses.warning()
     }
 
     /// The arrivals so far that precede that of an earlier record, in formats whose records need
@@ -253,6 +317,8 @@ impl<R: BufRead> Iterator for TraceReader<R> {
             Parser::Msr(parser) => parser.next(lines),
             Parser::Blkparse(parser) => parser.next(lines),
             Parser::Fio(parser) => parser.next(lines),
+            Parser::FioLatency(parser) => parser.next(lines),
+            Parser::Columns(parser) => parser.next(lines),
             Parser::Log(parser) => parser.next(lines),
         };
         match record {
@@ -260,6 +326,8 @@ impl<R: BufRead> Iterator for TraceReader<R> {
                 let early = match &self.parser {
                     Parser::Msr(parser) => parser.early,
                     Parser::Blkparse(parser) => parser.before_origin,
+                    Parser::FioLatency(parser) => parser.held.early,
+                    Parser::Columns(parser) => parser.early(),
                     _ => Span::ZERO,
                 };
                 if let Err(error) = self.order.check(&record, early, self.lines.place()) {
@@ -267,9 +335,13 @@ impl<R: BufRead> Iterator for TraceReader<R> {
                     return Some(Err(error));
                 }
                 self.gaps.add(&record);
+                self.responses.add(&record);
                 return Some(Ok(record));
             }
-            Ok(None) => self.gaps.end(),
+            Ok(None) => {
+                self.gaps.end();
+                self.responses.end();
+            }
             Err(_) => {}
         }
         self.ended = true;

@@ -4,7 +4,8 @@
 //! Storage Performance Council's format and fio's iolog are written in order of time. In all of
 //! these, a step back means a damaged file, or two joined ones. MSR Cambridge's records, blkparse's
 //! events and our own log are gathered from several processors or threads. A step back of some
-//! microseconds is normal there, so these are counted.
+//! microseconds is normal there, so these are counted. The records of fio's latency logs and of
+//! specified columns are sorted as far as memory permits, and the rest is counted.
 
 use super::error::{TraceError, TracePosition, TraceProblem};
 use super::{TraceFormat, TraceRecord};
@@ -47,7 +48,11 @@ fn is_ordered(format: TraceFormat) -> bool {
         | TraceFormat::Spc
         | TraceFormat::FioV2
         | TraceFormat::FioV3 => true,
-        TraceFormat::Msr | TraceFormat::Blkparse | TraceFormat::RequestLog => false,
+        TraceFormat::Msr
+        | TraceFormat::Blkparse
+        | TraceFormat::FioLatency
+        | TraceFormat::RequestLog
+        | TraceFormat::Csv => false,
     }
 }
 

@@ -111,7 +111,7 @@ impl Srt {
                 let record = self.record(&body, unit_bytes).map(Some);
                 return record.map_err(|(field, value, expected)| {
                     at(TraceProblem::Field {
-                        field,
+                        field: field.into(),
                         value: value.to_string(),
                         expected,
                     })

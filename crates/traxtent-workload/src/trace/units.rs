@@ -43,16 +43,26 @@ pub struct GapWarning {
 
 impl std::fmt::Display for GapWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (word, measure) = match self.suspicion {
+            GapSuspicion::TooShort => ("short", "mean"),
+            GapSuspicion::TooLong => ("long", "median"),
+        };
         let unit = match self.format {
             TraceFormat::DiskSimAscii => "milliseconds",
             TraceFormat::Spc => "seconds",
             TraceFormat::Msr => "units of 100 ns",
             TraceFormat::Blkparse => "seconds",
+            TraceFormat::FioLatency => "milliseconds",
+            TraceFormat::Csv => {
+                return write!(
+                    f,
+                    "the {measure} of the first {} gaps between requests is {} ms, which is {word} for a disk; \
+                     check the unit of arrivals",
+                    self.gaps,
+                    self.gap.as_ms()
+                );
+            }
             _ => "microseconds",
-        };
-        let (word, measure) = match self.suspicion {
-            GapSuspicion::TooShort => ("short", "mean"),
-            GapSuspicion::TooLong => ("long", "median"),
         };
         write!(
             f,

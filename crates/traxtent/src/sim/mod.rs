@@ -12,12 +12,13 @@ mod workload;
 
 use std::path::PathBuf;
 
-use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
+use traxtent_workload::RequestSizes;
 
 use crate::data_file;
 use crate::failure::{Failure, Result, be_quiet, note};
 use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
+use crate::trace_arguments::TraceArguments;
 use labels::LabelColumns;
 use log::Log;
 use report::Report;
@@ -58,19 +59,8 @@ pub(crate) struct Args {
     /// The drive of the next device of a trace; may be repeated
     #[arg(long = "drive", value_name = "TARGET")]
     more: Vec<String>,
-    /// Replay only the requests of this device of a trace
-    #[arg(long, value_name = "NUMBER")]
-    device: Option<u32>,
-    /// The trace's format, if it is not recognized
-    #[arg(long, value_name = "NAME", value_parser = crate::parse::formats())]
-    format: Option<TraceFormat>,
-    /// The times at which a trace's requests are issued: recorded, semi-closed, or closed:N
-    /// [default: semi-closed for traces that record pauses, otherwise recorded]
-    #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
-    replay: Option<ReplayPace>,
-    /// Multiply the speed of recorded arrivals by this factor
-    #[arg(long, value_name = "FACTOR", value_parser = crate::parse::speed)]
-    speed: Option<f64>,
+    #[command(flatten)]
+    trace: TraceArguments,
 
     /// The seed of a synthetic workload's random numbers
     #[arg(long, value_name = "NUMBER")]
@@ -233,6 +223,7 @@ fn cases(args: &Args) -> Result<Vec<Case>> {
         }
         (None, Some(_), _) => unreachable!("clap fills the target first"),
     };
+    let trace = args.trace.plan()?;
     let points = sweep::points(&Setting::parse_all(&args.set)?);
     let mut cases = Vec::new();
     for (index, target) in targets.iter().enumerate() {
@@ -259,7 +250,7 @@ fn cases(args: &Args) -> Result<Vec<Case>> {
                 workload: workload.clone(),
                 seed,
                 warmup: args.warmup,
-                trace: args.trace_plan(),
+                trace: trace.clone(),
             });
             cases.push(Case {
                 drive: drive.clone(),
@@ -269,17 +260,6 @@ fn cases(args: &Args) -> Result<Vec<Case>> {
         }
     }
     Ok(cases)
-}
-
-impl Args {
-    fn trace_plan(&self) -> TracePlan {
-        TracePlan {
-            format: self.format,
-            pace: self.replay,
-            speed: self.speed,
-            device: self.device,
-        }
-    }
 }
 
 /// Returns the facts about the simulation for the metadata of data files.
@@ -310,15 +290,9 @@ fn workload(args: &Args, text: Option<&String>, machine: &Machine) -> Result<Wor
             )));
         }
     };
-    let only_for_traces = [
-        ("--device", args.device.is_some()),
-        ("--format", args.format.is_some()),
-        ("--replay", args.replay.is_some()),
-        ("--speed", args.speed.is_some()),
-        ("--drive", !args.more.is_empty()),
-    ];
+    let drive = (!args.more.is_empty()).then_some("--drive");
     if !matches!(workload, Workload::Trace(_))
-        && let Some((option, _)) = only_for_traces.iter().find(|(_, given)| *given)
+        && let Some(option) = args.trace.first_given().or(drive)
     {
         return Err(Failure::input(format!("{option} applies only to traces")));
     }

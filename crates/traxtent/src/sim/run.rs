@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use traxtent_disksim::ParamError;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
+use traxtent_units::SimTime;
+use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
     Replay, ReplayPace, RequestSource, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
@@ -58,10 +60,18 @@ impl Case {
     }
 }
 
+/// A trace of which at most one request in this many arrived before the completion of another is
+/// taken for one with a single outstanding request. The rest are requests of the system, such as
+/// those of a journal.
+const REQUESTS_PER_OVERLAP_MIN: u64 = 100;
+
 /// The options for replaying a trace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TracePlan {
     pub(crate) format: Option<TraceFormat>,
+    /// The columns of a text file, instead of a format.
+    pub(crate) columns: Option<ColumnSpec>,
+    pub(crate) blkparse_event: BlkparseEvent,
     pub(crate) pace: Option<ReplayPace>,
     pub(crate) speed: Option<f64>,
     pub(crate) device: Option<u32>,
@@ -181,14 +191,22 @@ impl TracePlan {
     pub(crate) fn open(&self, path: &Path, machine: &Machine) -> Result<Replay<Trace>> {
         let options = TraceOptions {
             sector_bytes: machine.drives[0].profile.sector.logical_bytes,
+            capacity_sectors: machine.drives[0].geometry.capacity().0,
+            blkparse_event: self.blkparse_event,
             check_order: !matches!(self.pace, Some(ReplayPace::Closed { .. })),
-            ..TraceOptions::default()
         };
-        let trace = Trace::open(path, self.format, options)?
+        let trace = match &self.columns {
+            Some(columns) => Trace::open_columns(path, columns.clone(), options)?,
+            None => Trace::open(path, self.format, options)?,
+        };
+        let trace = trace
             .placed(machine.system.clone())
             .only(self.device)
             .sole(machine.drives.len() == 1);
-        let natural = ReplayPace::default_for(trace.format());
+        let natural = match trace.records_pauses() {
+            true => ReplayPace::SemiClosed,
+            false => ReplayPace::Recorded { speed: 1.0 },
+        };
         self.check_times(path, natural)?;
         let pace = match (self.pace.unwrap_or(natural), self.speed) {
             (pace, None) => pace,
@@ -201,9 +219,48 @@ impl TracePlan {
         };
         Ok(Replay::new(trace, pace))
     }
-}
 
-impl TracePlan {
+    /// Returns the plan for a comparison of simulated with measured times, or `None` if the trace
+    /// has no measured times.
+    ///
+    /// Unless the pace is given, a trace is replayed semi-closed if it records pauses, or if its
+    /// requests arrived one after the other: at recorded arrivals, a request that takes longer in
+    /// the model than on the drive would delay the next one. Other traces are replayed at the
+    /// recorded arrivals. The trace is read once to find out.
+    pub(crate) fn for_comparison(
+        &self,
+        path: &Path,
+        machine: &Machine,
+    ) -> Result<Option<TracePlan>> {
+        let (mut requests, mut measured, mut overlaps) = (0_u64, false, 0_u64);
+        let mut latest_end = SimTime::ZERO;
+        let trace = self.open(path, machine)?;
+        if trace.records().records_pauses() && self.columns.is_none() {
+            return Ok(Some(self.clone()));
+        }
+        for record in trace.into_records() {
+            let record = record.map_err(|error| trace_failure(path, &error))?;
+            measured |= record.measured.is_some();
+            requests += 1;
+            if let Some(arrival) = record.arrival {
+                overlaps += u64::from(arrival < latest_end);
+                let end = arrival
+                    .0
+                    .saturating_add(record.measured.unwrap_or_default().0);
+                latest_end = latest_end.max(SimTime(end));
+            }
+        }
+        let sequential = overlaps <= requests / REQUESTS_PER_OVERLAP_MIN;
+        let pace = match self.pace {
+            None if sequential && self.speed.is_none() => Some(ReplayPace::SemiClosed),
+            pace => pace,
+        };
+        Ok(measured.then(|| TracePlan {
+            pace,
+            ..self.clone()
+        }))
+    }
+
     /// Refuses options that need arrival times if the trace records pauses instead.
     fn check_times(&self, path: &Path, natural: ReplayPace) -> Result<()> {
         let options = match (self.pace, self.speed) {

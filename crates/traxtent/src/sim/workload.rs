@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use traxtent_disksim::System;
 use traxtent_units::Count;
-use traxtent_workload::trace::{DETECT_BYTES, TracePosition, detect};
+use traxtent_workload::trace::{ColumnSpec, DETECT_BYTES, TracePosition, detect};
 use traxtent_workload::{
     SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceProblem, TraceReader, TraceRecord,
     WorkloadError, WorkloadKind, WorkloadSpec,
@@ -160,14 +160,29 @@ impl Trace {
                 format
             }
         };
-        Ok(Trace {
+        Ok(Trace::of(path, TraceReader::new(format, bytes, options)))
+    }
+
+    /// Opens a trace whose columns are specified.
+    pub(crate) fn open_columns(
+        path: &Path,
+        columns: ColumnSpec,
+        options: TraceOptions,
+    ) -> Result<Trace> {
+        let bytes = input::open(path)?;
+        let reader = TraceReader::with_columns(columns, bytes, options);
+        Ok(Trace::of(path, reader))
+    }
+
+    fn of(path: &Path, reader: TraceReader<Box<dyn BufRead + Send>>) -> Trace {
+        Trace {
             path: path.to_owned(),
-            reader: TraceReader::new(format, bytes, options),
+            reader,
             system: None,
             only: None,
             sole: None,
             misplaced: 0,
-        })
+        }
     }
 
     /// Maps devices as defined by the DiskSim parameters.
@@ -188,14 +203,16 @@ impl Trace {
         self
     }
 
-    /// Returns the trace's format.
-    pub(crate) fn format(&self) -> TraceFormat {
-        self.reader.format()
+    /// Returns whether the trace records pauses instead of arrivals.
+    pub(crate) fn records_pauses(&self) -> bool {
+        self.reader.records_pauses()
     }
 
     /// Returns warnings about the trace. They are complete once the trace has ended.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
+        let responses = self.reader.response_warning();
+        let responses = responses.map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
             format!(
                 "omitted {} for devices that the parameters do not map",
@@ -204,7 +221,7 @@ impl Trace {
         });
         let order = self.reader.order_warning();
         let order = order.map(|warning| warning.to_string());
-        let doubts = [gaps, order, misplaced].into_iter().flatten();
+        let doubts = [gaps, responses, order, misplaced].into_iter().flatten();
         doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
     }
 }

@@ -5,6 +5,7 @@ mod alignment;
 mod bad_input;
 mod check;
 mod check_guest;
+mod columns;
 mod command;
 mod copies;
 mod demo;

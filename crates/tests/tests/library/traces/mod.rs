@@ -1,5 +1,7 @@
 //! Are traces of every format recognized, read, and refused if they are wrong?
 
+mod columns;
+mod completions;
 mod damage;
 mod replay;
 
@@ -18,6 +20,8 @@ const FIO_V2: &str = "fio version 2 iolog\n/dev/sd a add\n/dev/sd a open\n/dev/s
                       /b write 0 512\n/b wait 1000 0\n/b datasync\n/dev/sd a trim 0 4096\n/dev/sd a close\n";
 const FIO_V3: &str = "fio version 3 iolog\n15 /dev/sda add\n101 /dev/sda open\n106 /dev/sda write 0 4096\n\
                       132 /dev/sda sync 8192 0\n1011 /dev/sda read 12288 1000\n5057 /dev/sda close\n";
+const FIO_LATENCY: &str =
+    "4, 3500000, 0, 4096, 8192, 0\n9, 200000, 1, 512, 4096, 0\n9, 50, 2, 4096, 0, 0\n";
 const BLKPARSE: &str = "\
   8,0    0        3     0.100000000   697  Q   R 223490 + 8 [journal]
   8,0    0        4     0.101500000   697  G   R 223490 + 8 [journal]
@@ -95,6 +99,7 @@ fn samples() -> Vec<(TraceFormat, Vec<u8>)> {
         (TraceFormat::FioV2, FIO_V2.into()),
         (TraceFormat::FioV3, FIO_V3.into()),
         (TraceFormat::RequestLog, request_log().into_bytes()),
+        (TraceFormat::FioLatency, FIO_LATENCY.into()),
     ]
 }
 
@@ -327,10 +332,15 @@ fn blkparse_events() {
         arrival: Some(SimTime(ns * 1000)),
         ..open(format, 0, device, request)
     };
+    let measured = |ns: u64, record| TraceRecord {
+        measured: Some(Span(ns * 1000)),
+        ..record
+    };
+    let first = at(0, sda, Request::read(Lbn(223_490), 8));
     assert_eq!(
         read(format, BLKPARSE.as_bytes()),
         [
-            at(0, sda, Request::read(Lbn(223_490), 8)),
+            measured(4_000_000, first),
             at(11_003_554, sdb, Request::flush()),
             at(11_003_554, sdb, forced(5000, 1)),
             at(16_505_331, sda, forced(6000, 2)),
@@ -344,7 +354,7 @@ fn blkparse_events() {
     let queued: Vec<_> = TraceReader::new(format, BLKPARSE.as_bytes(), options)
         .map(Result::unwrap)
         .collect();
-    assert_eq!(queued, [at(0, sda, Request::read(Lbn(223_490), 8))]);
+    assert_eq!(queued, [measured(5_501_000, first)]);
 }
 
 /// Are SRT records read with the header's sector size, and suspect ones skipped?

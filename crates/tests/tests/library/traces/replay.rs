@@ -120,12 +120,17 @@ fn replay_paces() {
         replay(validate, text, ReplayPace::default_for(validate)).unwrap(),
         [0.0, 6.0, 13.5]
     );
-    let missing = replay(ascii, ASCII, ReplayPace::SemiClosed)
-        .unwrap_err()
-        .to_string();
+    // Pauses from measured times of 1 ms: 4 ms, none because the third arrived before, and 7 ms.
+    let measured = "0,h,0,Read,0,512,10000\n50000,h,0,Read,0,512,10000\n55000,h,0,Read,0,512,10000\n\
+                    135000,h,0,Read,0,512,10000\n";
     assert_eq!(
-        missing,
-        "trace, record 1: no pause; choose a replay pace that does not need one"
+        replay(TraceFormat::Msr, measured, ReplayPace::SemiClosed).unwrap(),
+        [0.0, 9.0, 14.0, 26.0]
+    );
+    // Without measured times: at the recorded distance, but not before the completion.
+    assert_eq!(
+        replay(ascii, ASCII, ReplayPace::SemiClosed).unwrap(),
+        [0.0, 11.75, 16.75]
     );
     let missing = replay(validate, text, recorded).unwrap_err().to_string();
     assert_eq!(

@@ -1,0 +1,112 @@
+//! Options for reading and replaying traces, shared by the commands that accept traces.
+
+use traxtent_workload::trace::{BlkparseEvent, ColumnSpec, ColumnText};
+use traxtent_workload::{ReplayPace, TraceFormat};
+
+use crate::failure::{Failure, Result};
+use crate::sim::TracePlan;
+
+/// The options. A command flattens them into its own.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TraceArguments {
+    /// Replay only the requests of this device of a trace
+    #[arg(long, value_name = "NUMBER")]
+    device: Option<u32>,
+    /// The trace's format, if it is not recognized
+    #[arg(long, value_name = "NAME", value_parser = crate::parse::formats())]
+    format: Option<TraceFormat>,
+    /// Read the trace as text with these columns, by number or by name in the first line, such as
+    /// time=1,op=2,lbn=3,sectors=4,response=5; also completed=, pause=, offset=, bytes=, fua=,
+    /// device= and file=
+    #[arg(long, value_name = "KEY=COLUMN,…", conflicts_with = "format")]
+    columns: Option<String>,
+    /// The unit of all times (s, ms, us, 100ns or ns) or of each, such as time=us,response=ms; and
+    /// the size of the blocks that addresses and lengths count, such as lbn=512
+    #[arg(long, value_name = "UNIT,…", requires = "columns")]
+    units: Vec<String>,
+    /// The separator of columns: one character, tab or blanks [default: as in the first line]
+    #[arg(long, value_name = "CHARACTER", requires = "columns")]
+    delimiter: Option<String>,
+    /// Skip lines with other values of a column; may be repeated
+    #[arg(long = "where", value_name = "COLUMN=VALUE,…", requires = "columns")]
+    filters: Vec<String>,
+    /// Values of op= that mean a read [default: R, read or 0]
+    #[arg(long, value_name = "VALUE,…", requires = "columns")]
+    reads: Vec<String>,
+    /// Values of op= that mean a write [default: W, write or 1]
+    #[arg(long, value_name = "VALUE,…", requires = "columns")]
+    writes: Vec<String>,
+    /// The event of blkparse output that counts as a request's arrival: dispatch to the drive, or
+    /// entry into the queue [default: dispatch]
+    #[arg(long, value_name = "EVENT", value_enum)]
+    arrival: Option<ArrivalEvent>,
+    /// The times at which a trace's requests are issued: recorded, semi-closed, or closed:N
+    /// [default: semi-closed for traces that record pauses and, in `validate`, for those whose
+    /// requests came one after the other; otherwise recorded]
+    #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
+    replay: Option<ReplayPace>,
+    /// Multiply the speed of recorded arrivals by this factor
+    #[arg(long, value_name = "FACTOR", value_parser = crate::parse::speed)]
+    speed: Option<f64>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+#[value(rename_all = "lower")]
+enum ArrivalEvent {
+    Dispatch,
+    Queue,
+}
+
+impl TraceArguments {
+    /// Returns the plan that the options describe.
+    ///
+    /// # Errors
+    /// Returns an error if an option is malformed, or if the options contradict each other.
+    pub(crate) fn plan(&self) -> Result<TracePlan> {
+        Ok(TracePlan {
+            format: self.format,
+            columns: self.spec()?,
+            blkparse_event: match self.arrival {
+                None | Some(ArrivalEvent::Dispatch) => BlkparseEvent::Dispatch,
+                Some(ArrivalEvent::Queue) => BlkparseEvent::Queue,
+            },
+            pace: self.replay,
+            speed: self.speed,
+            device: self.device,
+        })
+    }
+
+    fn spec(&self) -> Result<Option<ColumnSpec>> {
+        let Some(columns) = &self.columns else {
+            return Ok(None);
+        };
+        let spec = ColumnSpec::parse(&ColumnText {
+            columns,
+            units: &strs(&self.units),
+            delimiter: self.delimiter.as_deref(),
+            filters: &strs(&self.filters),
+            reads: &strs(&self.reads),
+            writes: &strs(&self.writes),
+        });
+        spec.map(Some)
+            .map_err(|error| Failure::input(format!("--{error}")))
+    }
+
+    /// Returns the first of the options that was given.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--device", self.device.is_some()),
+            ("--format", self.format.is_some()),
+            ("--columns", self.columns.is_some()),
+            ("--arrival", self.arrival.is_some()),
+            ("--replay", self.replay.is_some()),
+            ("--speed", self.speed.is_some()),
+        ];
+        let mut given = given.iter().filter(|(_, given)| *given);
+        given.next().map(|(option, _)| *option)
+    }
+}
+
+fn strs(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}
