@@ -14,6 +14,9 @@ use crate::{packages, shell};
 /// The version that is installed if no mdBook is there.
 const MDBOOK: &str = "0.5.4";
 
+/// The features of mdBook that the book uses.
+const MDBOOK_FEATURES: [&str; 3] = ["--no-default-features", "--features", "search"];
+
 /// The script that opens each page and reports what it finds.
 const READER: &str = include_str!("book/reader.js");
 
@@ -50,27 +53,9 @@ fn build() -> Result<()> {
         }
         _ => {}
     }
-    let mut mdbook = Command::new(mdbook()?);
+    let mut mdbook = Command::new(shell::tool("mdbook", MDBOOK, &MDBOOK_FEATURES)?);
     mdbook.args(["build", "docs", "--dest-dir"]).arg(&folder);
     shell::run(&mut mdbook)
-}
-
-/// Returns mdBook: the one that is installed, or one of our own, which is kept between runs.
-fn mdbook() -> Result<PathBuf> {
-    if let Some(program) = shell::program("mdbook") {
-        return Ok(program);
-    }
-    let tools = shell::target_dir().join("tools");
-    let program = tools.join("bin/mdbook");
-    if !program.exists() {
-        eprintln!("installing mdBook {MDBOOK}; this takes one or two minutes, once");
-        let mut cargo = shell::cargo();
-        cargo.args(["install", "mdbook", "--locked", "--version", MDBOOK]);
-        cargo.args(["--no-default-features", "--features", "search"]);
-        cargo.arg("--root").arg(&tools);
-        shell::run(&mut cargo)?;
-    }
-    Ok(program)
 }
 
 /// A page as the browser shows it.

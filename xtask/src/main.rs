@@ -9,6 +9,7 @@ mod fuzz;
 mod guest;
 mod libtest;
 mod machine;
+mod mutants;
 mod packages;
 #[cfg(feature = "pages")]
 mod pages;
@@ -17,6 +18,7 @@ mod shell;
 mod soak;
 mod tally;
 mod test;
+mod tree;
 mod words;
 
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ enum Verb {
     Soak(soak::Options),
     /// Try planted bugs, each of which a named test must catch
     Planted(planted::Options),
+    /// Change the model in small ways with cargo-mutants, and count the changes that tests catch
+    Mutants(mutants::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),
     /// Build the book into target/book, and read every page in a browser
@@ -69,6 +73,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Soak(options) => soak::run(&options),
         Verb::Planted(options) => planted::run(&options),
+        Verb::Mutants(options) => mutants::run(&options),
         Verb::Dist(options) => dist::run(&options),
         Verb::Book => book::run(),
         #[cfg(feature = "pages")]

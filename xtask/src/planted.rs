@@ -4,7 +4,6 @@
 //! `fault:` describes its effect; `package:` and `test:` name the test that must fail. The tracked
 //! files are copied to a separate directory, with a build directory that is kept between runs.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::tally::Tally;
-use crate::{shell, test};
+use crate::{shell, test, tree};
 
 /// The planted bugs to try.
 #[derive(clap::Args)]
@@ -59,13 +58,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let home = shell::target_dir().join("planted");
-    let tree = home.join("tree");
-    fs::create_dir_all(&tree)?;
-    let _ = std::os::unix::fs::symlink(shell::root().join("../shared"), home.join("shared"));
+    let tree = tree::prepare(&home)?;
     let mut tally = Tally::default();
     for one in &all {
         println!("\n== {}: {}", one.name, one.fault);
-        copy_tree(&tree)?;
+        tree::copy(&tree)?;
         apply(&one.path, &tree)?;
         let tried = test::cargo_test(one.command(&tree, &home.join("target")))?;
         match one.outcome(&tried) {
@@ -79,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             Outcome::Skipped(why) => tally.skip(&one.name, why),
         }
     }
-    copy_tree(&tree)?;
+    tree::copy(&tree)?;
     Ok(tally.report())
 }
 
@@ -151,53 +148,6 @@ fn all() -> Result<Vec<Planted>> {
     paths.iter().map(|path| Planted::read(path)).collect()
 }
 
-/// Makes a directory contain exactly the tracked files as they are in the working tree. Files that
-/// are the same are not touched, so that builds of them stay valid.
-fn copy_tree(tree: &Path) -> Result<()> {
-    let root = shell::root();
-    let root_text = root.to_str().context("the root's name is not UTF-8")?;
-    let list = shell::output("git", ["-C", root_text, "ls-files"])?;
-    let tracked: BTreeSet<&Path> = list.lines().map(Path::new).collect();
-    for path in &tracked {
-        let (from, to) = (root.join(path), tree.join(path));
-        if let Ok(link) = fs::read_link(&from) {
-            if fs::read_link(&to).ok().as_ref() != Some(&link) {
-                fs::create_dir_all(to.parent().context("it is below the root")?)?;
-                std::os::unix::fs::symlink(link, &to)?;
-            }
-            continue;
-        }
-        let Ok(bytes) = fs::read(&from) else {
-            // The file was deleted, and the deletion is not committed yet.
-            continue;
-        };
-        if fs::read(&to).is_ok_and(|there| there == bytes) {
-            continue;
-        }
-        fs::create_dir_all(to.parent().context("it is below the root")?)?;
-        fs::copy(&from, &to).with_context(|| to.display().to_string())?;
-        // The new time must be later than builds of the file's previous version.
-        fs::File::options()
-            .write(true)
-            .open(&to)?
-            .set_modified(std::time::SystemTime::now())?;
-    }
-    remove_others(tree, tree, &tracked)
-}
-
-/// Removes files that are not tracked.
-fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() && !path.is_symlink() {
-            remove_others(tree, &path, tracked)?;
-        } else if !tracked.contains(path.strip_prefix(tree)?) {
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
-}
-
 /// Applies a patch in a separate directory.
 fn apply(patch: &Path, tree: &Path) -> Result<()> {
     let mut git = git_apply(tree);
@@ -218,6 +168,8 @@ fn git_apply(tree: &Path) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// Does every patch still apply to the tree?
@@ -232,11 +184,11 @@ mod tests {
         }
     }
 
-    /// Does docs/results/validation.md list exactly the planted bugs, each with its fault and its
+    /// Does docs/results/planted.md list exactly the planted bugs, each with its fault and its
     /// test?
     #[test]
     fn the_page_names_them() {
-        let page = fs::read_to_string(shell::root().join("docs/results/validation.md")).unwrap();
+        let page = fs::read_to_string(shell::root().join("docs/results/planted.md")).unwrap();
         let rows: BTreeSet<String> = page
             .lines()
             .filter(|line| line.starts_with("| `"))

@@ -36,7 +36,9 @@ fn cargo_program() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-fn at_root(mut cargo: Command) -> Command {
+/// Makes a command run in the root of the workspace, without the variables that `cargo run` sets
+/// for this package.
+pub(crate) fn at_root(mut cargo: Command) -> Command {
     cargo.current_dir(root());
     for (key, _) in env::vars_os() {
         let is_set_by_cargo = key
@@ -73,6 +75,24 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
+}
+
+/// Returns a program of a crate with the same name: the one that is installed, or one of our own,
+/// which is kept between runs. `features` are arguments of `cargo install`.
+pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Result<PathBuf> {
+    if let Some(program) = program(name) {
+        return Ok(program);
+    }
+    let tools = target_dir().join("tools");
+    let program = tools.join("bin").join(name);
+    if !program.exists() {
+        eprintln!("installing {name} {version}; this takes some minutes, once");
+        let mut cargo = cargo();
+        cargo.args(["install", name, "--locked", "--version", version]);
+        cargo.args(features).arg("--root").arg(&tools);
+        run(&mut cargo)?;
+    }
+    Ok(program)
 }
 
 /// Returns whether this process runs as root.

@@ -59,6 +59,7 @@ fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) 
     }
     compare_tracks(naive, geometry, case);
     compare_pieces(naive, geometry, case);
+    compare_spares(spec, naive, geometry, case);
     let defects: BTreeSet<Spot> = geometry
         .defects()
         .flat_map(|d| {
@@ -71,6 +72,44 @@ fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) 
         .filter(|d| matches!(d.remedy, Replacement::Remapped(..)))
         .count();
     assert_eq!(remapped, naive.moved.len(), "{case}");
+    assert_eq!(geometry.moved_count(), naive.moved.len(), "{case}");
+    for lbn in 0..capacity {
+        let moved = naive.moved.contains_key(&lbn);
+        assert_eq!(geometry.is_moved(Lbn(lbn)), moved, "{case}, LBN {lbn}");
+    }
+}
+
+/// Compares the nearest spare with the nearest of all places that hold no LBN and are not bad.
+fn compare_spares(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) {
+    let is_empty = |place| geometry.lbn_at(place) == Occupant::Empty;
+    for sectors in [1, 2] {
+        // The cylinders with a run of that many empty sectors.
+        let mut cylinders = BTreeSet::new();
+        for track in &naive.tracks {
+            let run = |slot| {
+                (slot..slot + sectors)
+                    .all(|slot| is_empty(place((track.cylinder, track.surface, slot))))
+            };
+            if (0..(track.slots + 1).saturating_sub(sectors)).any(run) {
+                cylinders.insert(track.cylinder);
+            }
+        }
+        for lbn in (0..naive.home.len() as u64).step_by(7) {
+            let (home, ..) = naive.spot(lbn);
+            let nearest = cylinders.iter().map(|c| c.abs_diff(home)).min();
+            let found = geometry.nearest_spare(Lbn(lbn), sectors);
+            assert_eq!(
+                found.map(|found| found.cylinder.0.abs_diff(home)),
+                nearest,
+                "{case}, LBN {lbn}: {found:?}"
+            );
+            let Some(found) = found else { continue };
+            assert!(found.cylinder.0 < spec.cylinders, "{case}: {found:?}");
+            for slot in found.slot..found.slot + sectors {
+                assert!(is_empty(Place { slot, ..found }), "{case}: {found:?}");
+            }
+        }
+    }
 }
 
 fn compare_tracks(naive: &Naive, geometry: &Geometry, case: &str) {
@@ -112,6 +151,15 @@ fn compare_tracks(naive: &Naive, geometry: &Geometry, case: &str) {
         "{case}"
     );
     assert_eq!(geometry.track(count), None);
+    let sizes = geometry.tracks().map(|track| track.sectors);
+    assert!(geometry.track_sizes().eq(sizes), "{case}");
+    let tracks: Vec<_> = geometry.tracks().collect();
+    for run in tracks.chunk_by(|a, b| a.cylinder == b.cylinder) {
+        let end = run.last().map(|track| track.end_lbn());
+        for track in run {
+            assert_eq!(geometry.cylinder_end(track.first_lbn), end, "{case}");
+        }
+    }
     let sum: u64 = geometry.lbn_runs().map(|run| run.sectors).sum();
     assert_eq!(sum, next, "{case}");
     for run in geometry.lbn_runs() {

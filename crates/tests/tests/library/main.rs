@@ -6,6 +6,7 @@ mod disksim_files;
 mod disksim_layouts;
 mod disksim_text;
 mod drive;
+mod geometry_checks;
 mod geometry_goldens;
 mod geometry_naive;
 mod geometry_properties;

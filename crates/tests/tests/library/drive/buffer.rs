@@ -102,3 +102,82 @@ fn writes_update() {
         assert_eq!(last(&profile, &requests), expected);
     }
 }
+
+/// Is the segment that was used least recently replaced, whether its last use was a miss or a hit?
+#[test]
+fn the_least_recently_used_segment_goes() {
+    // Four segments, each with a request of its own, then a fifth.
+    let profile = tiny_with(|_| {});
+    let (a, b, c, d, e) = (
+        read(0, 4),
+        read(300, 4),
+        read(600, 4),
+        read(900, 4),
+        read(1200, 4),
+    );
+    let fill = |also: &[_], probe| [&[a, b, c, d], also, &[e, probe]].concat();
+    for (also, gone, kept) in [
+        (vec![], a, [b, c, d]),
+        (vec![a], b, [a, c, d]),
+        (vec![a, b], c, [a, b, d]),
+    ] {
+        assert_eq!(last(&profile, &fill(&also, gone)), ServedBy::Media);
+        for probe in kept {
+            assert_eq!(last(&profile, &fill(&also, probe)), ServedBy::Buffer);
+        }
+    }
+}
+
+/// Where does read-ahead end if the profile bounds it, and where if the request fills the segment?
+#[test]
+fn bounds_of_read_ahead() {
+    let bounded = |max_sectors, max_from_request_start, min_sectors| {
+        tiny_with(|profile| {
+            let ahead = &mut profile.cache.read_ahead;
+            ahead.until = ReadAheadUntil::SegmentEnd;
+            (ahead.max_sectors, ahead.min_sectors) = (max_sectors, min_sectors);
+            ahead.max_from_request_start = max_from_request_start;
+        })
+    };
+    // The last sector in the buffer, half a second after the request.
+    let end_after = |profile: &Profile, request| {
+        let in_buffer = |lbn| {
+            let timed = [(0.0, request), (500.0, read(lbn, 1))];
+            serve(profile, &timed)[1].served == ServedBy::Buffer
+        };
+        (request.lbn.0 + 1..(request.end().0 + 200).min(2000))
+            .rfind(|&lbn| in_buffer(lbn))
+            .map(|last| last + 1)
+    };
+    // A segment has 64 sectors.
+    assert_eq!(end_after(&bounded(0, false, 0), read(50, 10)), Some(124));
+    assert_eq!(end_after(&bounded(20, false, 0), read(50, 10)), Some(80));
+    assert_eq!(end_after(&bounded(20, true, 0), read(50, 10)), Some(80));
+    assert_eq!(end_after(&bounded(0, true, 0), read(50, 10)), Some(114));
+    // Less than the minimum is left of the segment from 45 sectors on.
+    assert_eq!(end_after(&bounded(0, true, 20), read(50, 44)), Some(114));
+    assert_eq!(end_after(&bounded(0, true, 20), read(50, 45)), Some(115));
+    assert_eq!(end_after(&bounded(0, true, 20), read(50, 64)), Some(134));
+    // The drive has 2000 sectors.
+    assert_eq!(end_after(&bounded(0, false, 0), read(1950, 10)), Some(2000));
+}
+
+/// Does adaptive read-ahead go on to the next track if the buffer holds data of the previous one?
+#[test]
+fn adaptive_read_ahead_follows_a_stream() {
+    let profile = tiny_with(|profile| {
+        profile.cache.segment_sectors = 300;
+        profile.cache.read_ahead.until = ReadAheadUntil::AdaptiveTrackEnd;
+    });
+    let one = [read(90, 5)];
+    let across = [read(90, 5), read(95, 10)];
+    let with = |before: &[_], lbn| last(&profile, &[before, &[read(lbn, 1)]].concat());
+    assert_eq!(with(&one, 99), ServedBy::Buffer);
+    assert_eq!(with(&one, 100), ServedBy::Media);
+    // The second read ends on the second track, and the segment begins on the first.
+    assert_eq!(with(&across, 199), ServedBy::Buffer);
+    assert_eq!(with(&across, 299), ServedBy::Buffer);
+    assert_eq!(with(&across, 300), ServedBy::Media);
+    // A read that only reaches the end of its track does not.
+    assert_eq!(with(&[read(90, 10)], 100), ServedBy::Media);
+}

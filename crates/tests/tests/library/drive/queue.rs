@@ -177,3 +177,24 @@ fn a_hit_does_not_overtake_a_write() {
         "{with_write:?}"
     );
 }
+
+/// Is a hit served while the arm is busy although other requests wait, unless one of them is a
+/// write of its sectors?
+#[test]
+fn a_hit_waits_only_for_writes_of_its_sectors() {
+    let p = tiny_with(|p| p.cache.hits_while_busy = true);
+    let hit_after = |waiting| {
+        let requests = [
+            (0.0, read(20, 10)),
+            (5.0, read(1000, 10)),
+            (5.1, waiting),
+            (5.2, read(22, 4)),
+        ];
+        serve(&p, &requests)[3].completed
+    };
+    let at_once = SimTime::from_ms(5.24);
+    assert_eq!(hit_after(read(25, 10)), at_once);
+    assert_eq!(hit_after(write(1200, 10)), at_once);
+    assert_eq!(hit_after(write(26, 10)), at_once);
+    assert!(hit_after(write(25, 10)) > at_once);
+}

@@ -136,21 +136,27 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
 }
 
 /// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
-/// the rest of the track?
+/// the rest of the track, also if read-ahead goes beyond a segment?
 #[test]
 fn a_stream_keeps_its_read_ahead() {
-    let p = tiny_with(|p| {
-        p.cache.segment_sectors = 16;
-        p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
-    });
-    // Five sectors pass under the head from request to request, of which the host takes two.
-    let continuation =
-        (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
-    let requests: Vec<_> = std::iter::once((0.0, read(20, 4)))
-        .chain(continuation)
-        .collect();
-    let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
-    assert!(!served[1..].contains(&ServedBy::Media), "{served:?}");
+    for until in [ReadAheadUntil::TrackEnd, ReadAheadUntil::AdaptiveTrackEnd] {
+        let p = tiny_with(|p| {
+            p.cache.segment_sectors = 16;
+            p.cache.read_ahead.until = until;
+            p.cache.read_ahead.on_idle_hit = true;
+        });
+        // Five sectors pass under the head from request to request, of which the host takes two.
+        let continuation =
+            (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
+        let requests: Vec<_> = std::iter::once((0.0, read(20, 4)))
+            .chain(continuation)
+            .collect();
+        let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
+        assert!(
+            !served[1..].contains(&ServedBy::Media),
+            "{until:?}: {served:?}"
+        );
+    }
 }
 
 /// How far does each kind of read-ahead go? A read of sectors beyond it is not a hit.
@@ -407,4 +413,25 @@ fn drives_on_one_bus_wait_for_each_other() {
     assert!(completed[1] >= alone + transfer, "{completed:?}");
     // A revolution and the overheads are less than two transfers.
     assert!(completed[1] < alone + transfer + transfer, "{completed:?}");
+}
+
+/// Does a drive keep a shared bus until it has reported the completion of a hit?
+#[test]
+fn a_shared_bus_is_kept_for_the_completion() {
+    let profile = tiny_with(|p| p.overheads.read_completion_ms = 0.3);
+    let bus = SharedBus::default();
+    let mut drives = [0, 1].map(|_| {
+        let mut drive = Drive::new(&profile).unwrap();
+        drive.share_bus(bus.clone());
+        drive
+    });
+    let request = read(20, 10);
+    for drive in &mut drives {
+        drive.serve(SimTime::ZERO, request).unwrap();
+    }
+    // Both drives now have the sectors in their buffers. Each transfer takes 0.1 ms.
+    let now = SimTime::from_ms(50.0);
+    let completed = drives.map(|mut drive| drive.serve(now, request).unwrap().completed);
+    assert_eq!(completed[0], SimTime::from_ms(50.4));
+    assert_eq!(completed[1], SimTime::from_ms(50.8));
 }

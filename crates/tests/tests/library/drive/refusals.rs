@@ -1,10 +1,11 @@
 //! Requests that no drive can serve.
 
-use traxtent_model::drive::{Drive, RequestError};
+use traxtent_model::drive::{Drive, RequestError, ServedBy};
+use traxtent_model::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime};
 
-use super::tiny::{drain, read, tiny, write};
+use super::tiny::{drain, read, tiny, tiny_with, write};
 
 /// Is each impossible request refused with a message that names its kind, its place and the bound?
 #[test]
@@ -58,6 +59,18 @@ fn impossible_requests_are_refused_with_a_reason() {
             )
             .is_ok()
     );
+}
+
+/// Does read-ahead continue through a refused request?
+#[test]
+fn refused_requests_do_not_stop_read_ahead() {
+    let profile = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
+    let mut drive = Drive::new(&profile).unwrap();
+    drive.serve(SimTime::ZERO, read(20, 10)).unwrap();
+    let refused = drive.submit(SimTime::from_ms(3.05), read(1990, 11));
+    assert!(refused.is_err());
+    let next = drive.serve(SimTime::from_ms(5.0), read(30, 10)).unwrap();
+    assert_eq!(next.served, ServedBy::Buffer);
 }
 
 /// Do refused requests leave the drive unchanged, including its next tag and all later times?

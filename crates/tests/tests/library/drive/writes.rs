@@ -2,9 +2,9 @@
 //! flushes.
 
 use traxtent_model::drive::{Drive, ServedBy};
-use traxtent_model::profile::{Profile, WriteBack, builtin};
-use traxtent_units::SimTime;
+use traxtent_model::profile::{ExtraDisconnect, Profile, WriteBack, builtin};
 use traxtent_units::request::Request;
+use traxtent_units::{SimTime, Span};
 
 use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
 
@@ -157,6 +157,64 @@ fn appended_writes_lose_no_revolution() {
     // Each write that does not join an active one makes its minimum seek of 0.5 ms and comes too
     // late.
     assert_completions(&p(false), &requests, &[0.1, 0.3, 0.5, 25.0]);
+}
+
+/// Do sequential writes join one segment until it is full, and does the next one wait until sectors
+/// have left it?
+#[test]
+fn writes_join_until_the_segment_is_full() {
+    let p = write_back(|p| p.cache.write_segments = 1);
+    // A segment has 64 sectors. The first 16 are on the media at 3.6 ms.
+    let requests: Vec<_> = (0..5u32)
+        .map(|i| (0.2 * f64::from(i), write(u64::from(20 + 16 * i), 16)))
+        .collect();
+    assert_completions(&p, &requests, &[0.16, 0.36, 0.56, 0.76, 3.76]);
+    // A write that would begin elsewhere does not join.
+    let elsewhere = [(0.0, write(20, 16)), (0.2, write(37, 16))];
+    assert_completions(&p, &elsewhere, &[0.16, 3.76]);
+}
+
+/// Do the overheads of a write that waits for the media add up, and are they counted as overhead?
+#[test]
+fn the_overheads_of_a_write_add_up() {
+    let p = tiny_with(|p| {
+        p.overheads.write_miss_after_read_ms = 0.3;
+        p.overheads.write_disconnect_ms = 0.05;
+        p.overheads.first_reselect_ms = 0.2;
+        p.overheads.write_completion_ms = 0.15;
+    });
+    // The media end at 3.0 ms; then the drive reselects and reports the completion.
+    assert_completions(&p, &[(0.0, write(20, 10))], &[3.35]);
+    let breakdown = serve(&p, &[(0.0, write(20, 10))])[0].breakdown;
+    assert_eq!(breakdown.overhead, Span::from_ms(0.3 + 0.2 + 0.15));
+    assert_eq!(breakdown.rotation, Span::from_ms(1.7));
+    assert_eq!(breakdown.transfer, Span::from_ms(1.0));
+    assert_eq!(breakdown.bus, Span::ZERO);
+    // If the data is late, the media wait a revolution, and the drive is still on the bus until it
+    // has disconnected.
+    let late = tiny_with(|p| p.overheads.write_disconnect_ms = 5.0);
+    assert_completions(&late, &[(0.0, write(20, 10))], &[5.1]);
+}
+
+/// From which size on does a write count as large, if the media start later for large ones?
+#[test]
+fn large_writes_start_later() {
+    let p = tiny_with(|p| {
+        p.bus.write_sector_ms = 0.09;
+        p.overheads.extra_write_disconnect = Some(ExtraDisconnect {
+            start_after_sectors: 1,
+            large_start_after_sectors: 5,
+            large_sectors: 9,
+            ..ExtraDisconnect::default()
+        });
+    });
+    // Sector 1 passes at 0.1 ms. By then one sector is in the buffer; five are at 0.45 ms.
+    assert_completions(&p, &[(0.0, write(1, 8))], &[0.9]);
+    assert_completions(&p, &[(0.0, write(1, 9))], &[11.0]);
+    assert_completions(&p, &[(0.0, write(1, 10))], &[11.1]);
+    // Sector 5 passes at 0.5 ms.
+    assert_completions(&p, &[(0.0, write(5, 9))], &[1.4]);
+    assert_completions(&p, &[(0.0, write(4, 9))], &[11.3]);
 }
 
 /// Does a write wait while the maximum number of segments is dirty?

@@ -527,6 +527,30 @@ fn a_member_that_returns_is_stale() {
     }
 }
 
+/// Is a failure during operation recorded before the request that the member missed completes? The
+/// member is stale if it returns after the server was killed.
+#[test]
+fn a_failure_is_recorded_before_the_request_completes() {
+    for level in [Level::Raid1, Level::Raid5] {
+        let made = setup_of(level, 3, &mut Rng::new(7));
+        let memory = Memory::new(made.drives.clone(), None);
+        let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+        wait(volume.write(Lbn(0), &[8; SECTOR])).unwrap();
+        memory.drives.borrow_mut()[0].gone = true;
+        for lbn in 0..volume.capacity().0 {
+            wait(volume.write(Lbn(lbn), &[9; SECTOR])).unwrap();
+        }
+        drop(volume);
+        let mut drives = memory.drives.into_inner();
+        drives[0].gone = false;
+        let found = assemble(&pairs_of(&drives), true);
+        assert!(
+            matches!(found, Err(AssemblyError::Stale { given: 0, .. })),
+            "{level:?}: {found:?}"
+        );
+    }
+}
+
 /// On a device that has grown, is the second superblock found where it was written: from the first
 /// one, from its remains, or from the superblocks of the other members?
 #[test]
