@@ -61,7 +61,6 @@ pub(crate) fn trace_columns(input: &[u8]) {
     let mut parts = input.splitn(6, |&byte| byte == b'\n');
     let mut line = || parts.next().and_then(text).unwrap_or_default();
     let [columns, units, delimiter, filter, reads] = std::array::from_fn(|_| line());
-    let given = |text| if text == "" { vec![] } else { vec![text] };
     let spec = ColumnSpec::parse(&ColumnText {
         columns,
         units: &given(units),
@@ -87,6 +86,14 @@ pub(crate) fn trace_columns(input: &[u8]) {
             "{request:?}"
         );
     }
+}
+
+/// Returns a part of a specification, unless it is empty.
+fn given(text: &str) -> Vec<&str> {
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .into_iter()
+        .collect()
 }
 
 /// Reads a trace to its end, and returns its requests.

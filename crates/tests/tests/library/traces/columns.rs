@@ -464,4 +464,30 @@ proptest! {
         }).collect();
         prop_assert_eq!(found, expected);
     }
+
+    /// Is any damaged line read or refused, and any specification, without a panic or an endless
+    /// stream?
+    #[test]
+    fn damaged_columns_are_read_or_refused(
+        spec in "(time|completed|response|pause|op|lbn|offset|bytes|device|file|fua|=|,|[0-9]|x){1,12}",
+        units in "(s|ms|100ns|lbn=512|time=us|,){0,4}",
+        at in prop::collection::vec((0..400usize, any::<u8>()), 0..6), cut in 0..200usize,
+    ) {
+        let units: &[&str] = if units.is_empty() { &[] } else { &[&units] };
+        let specs = [
+            ColumnSpec::parse(&text(&spec, units)),
+            ColumnSpec::parse(&text("completed=1,response=2,op=3,offset=4,bytes=5,device=6,file=7,fua=8", &["us"])),
+            ColumnSpec::parse(&text("pause=end,op=op,lbn=lbn,sectors=n", &["100ns"])),
+        ];
+        let mut bytes = b"end,took,op,lbn,n,dev,file,fua\n\"1\",1,R,512,512,sda,a,0\n2.5,1.25,W,0,4096,sdb,b,1\n".to_vec();
+        for (place, byte) in at {
+            let place = place % bytes.len();
+            bytes[place] = byte;
+        }
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        for spec in specs.into_iter().flatten() {
+            let records = TraceReader::with_columns(spec, &bytes[..], OPTIONS).count();
+            prop_assert!(records <= bytes.len() + 1);
+        }
+    }
 }
