@@ -108,22 +108,18 @@ fn writes_update() {
 fn the_least_recently_used_segment_goes() {
     // Four segments, each with a request of its own, then a fifth.
     let profile = tiny_with(|_| {});
-    let (a, b, c, d, e) = (
-        read(0, 4),
-        read(300, 4),
-        read(600, 4),
-        read(900, 4),
-        read(1200, 4),
-    );
-    let fill = |also: &[_], probe| [&[a, b, c, d], also, &[e, probe]].concat();
-    for (also, gone, kept) in [
-        (vec![], a, [b, c, d]),
-        (vec![a], b, [a, c, d]),
-        (vec![a, b], c, [a, b, d]),
-    ] {
-        assert_eq!(last(&profile, &fill(&also, gone)), ServedBy::Media);
-        for probe in kept {
-            assert_eq!(last(&profile, &fill(&also, probe)), ServedBy::Buffer);
+    let (a, b, c, d) = (read(0, 4), read(300, 4), read(600, 4), read(900, 4));
+    for fifth in [read(1200, 4), write(1200, 4)] {
+        let fill = |also: &[_], probe| [&[a, b, c, d], also, &[fifth, probe]].concat();
+        for (also, gone, kept) in [
+            (vec![], a, [b, c, d]),
+            (vec![a], b, [a, c, d]),
+            (vec![a, b], c, [a, b, d]),
+        ] {
+            assert_eq!(last(&profile, &fill(&also, gone)), ServedBy::Media);
+            for probe in kept {
+                assert_eq!(last(&profile, &fill(&also, probe)), ServedBy::Buffer);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use traxtent_model::drive::{Drive, Tag};
 use traxtent_model::profile::{Preseek, Profile, Scheduler};
 use traxtent_units::Rng;
-use traxtent_units::SimTime;
+use traxtent_units::{SimTime, Span};
 
 use super::tiny::{assert_completions, order, read, serve, tiny_with, write};
 
@@ -197,4 +197,20 @@ fn a_hit_waits_only_for_writes_of_its_sectors() {
     assert_eq!(hit_after(write(1200, 10)), at_once);
     assert_eq!(hit_after(write(26, 10)), at_once);
     assert!(hit_after(write(25, 10)) > at_once);
+}
+
+/// Does a hit that is served while the arm is busy have the overheads of any other hit?
+#[test]
+fn a_hit_while_the_arm_is_busy_has_its_overheads() {
+    let p = tiny_with(|p| {
+        p.cache.hits_while_busy = true;
+        p.overheads.read_hit_after_read_ms = 0.1;
+        p.overheads.data_preparation_ms = 0.2;
+    });
+    let fill = (0.0, read(20, 10));
+    let hit = (5.2, read(22, 4));
+    let idle = serve(&p, &[fill, hit])[1].response();
+    let busy = serve(&p, &[fill, (5.0, read(1000, 10)), hit])[2].response();
+    assert_eq!(idle, Span::from_ms(0.1 + 0.2 + 0.04));
+    assert_eq!(busy, idle);
 }
