@@ -29,6 +29,18 @@ pub trait Media {
     /// # Errors
     /// Returns the error of the storage.
     fn sync(&mut self) -> Result<(), MediaError>;
+
+    /// Returns whether a flush may leave its writes, `bytes` bytes in `writes` writes, for
+    /// [`Disk::write_out`](super::Disk::write_out), and complete without them. A power cut keeps
+    /// them, because the disk writes them first. The default is false: the media then hold all
+    /// flushed data.
+    ///
+    /// A medium that returns true must have room for these writes, or must report their failure
+    /// before it reports the flush as complete.
+    fn defers_writes(&self, bytes: u64, writes: u64) -> bool {
+        let _ = (bytes, writes);
+        false
+    }
 }
 
 /// The reason why a medium did not carry out an operation.

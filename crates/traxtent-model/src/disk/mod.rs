@@ -192,6 +192,21 @@ impl<M: Media> Disk<M> {
         self.store.unflushed()
     }
 
+    /// The number of bytes that are durable, but that a flush has left for [`Disk::write_out`]. It
+    /// is 0 unless the media permit this ([`Media::defers_writes`]).
+    pub fn backlog_bytes(&self) -> u64 {
+        self.store.backlog()
+    }
+
+    /// Writes at most `most` bytes that a flush has left for later to the media, oldest first.
+    /// Returns whether any remain. Writes do this too, so calls are optional.
+    ///
+    /// # Errors
+    /// Returns an error if the media fail. What could not be written remains.
+    pub fn write_out(&mut self, most: u64) -> Result<bool, DiskError> {
+        Ok(self.store.write_out(most)?)
+    }
+
     /// Submits a command at `now`, which must not be earlier than any time given before. `data`
     /// holds the data of a write, and is empty for other commands. If the drive does not respond,
     /// the command fails immediately.

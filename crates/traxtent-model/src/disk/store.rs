@@ -3,13 +3,22 @@
 //!
 //! Nothing here takes modelled time. A write that fails leaves the cache unchanged. Data that could
 //! not be written out stays in the cache, so a flush can be repeated when there is space.
+//!
+//! If the media permit it ([`Media::defers_writes`]), a flush copies at most [`FLUSH_PIECE`] bytes,
+//! however many it makes durable. The rest is written out by [`Store::write_out`] and by later
+//! writes, each of which pays for twice its own size. The backlog is therefore gone before the
+//! cache is full again, and no single operation takes much time.
 
 use std::ops::Range;
 
 use super::cut::{CutSampler, PowerCutResult, TearingUnit};
 use super::media::{Media, MediaError};
-use super::volatile::{VolatileCache, WriteData, WriteMark};
+use super::volatile::{VolatileCache, WriteData, WriteMark, WritePiece};
 use traxtent_units::intervals::Intervals;
+
+/// The maximum number of bytes that a deferred flush writes out itself. Small flushes leave nothing
+/// for later.
+const FLUSH_PIECE: u64 = 64 << 10;
 
 /// The media, the cache, and the unreadable sectors. Addresses are bytes.
 #[derive(Clone, Debug)]
@@ -31,12 +40,21 @@ struct MediaState<M> {
 
 impl<M: Media> MediaState<M> {
     fn put(&mut self, at: u64, data: &WriteData) -> Result<(), MediaError> {
+        let part = 0..data.length();
+        self.put_piece(&WritePiece { at, data, part })
+    }
+
+    fn put_piece(&mut self, piece: &WritePiece<'_>) -> Result<(), MediaError> {
+        let WritePiece { at, data, part } = piece;
+        let range = at + part.start..at + part.end;
         match data {
-            WriteData::Bytes(bytes) => self.media.write(at, bytes)?,
-            WriteData::Zeros(length) => self.media.zero(at, *length)?,
+            WriteData::Bytes(bytes) => {
+                let bytes = &bytes[part.start as usize..part.end as usize];
+                self.media.write(range.start, bytes)?;
+            }
+            WriteData::Zeros(_) => self.media.zero(range.start, part.end - part.start)?,
         }
         if !self.unreadable.is_empty() {
-            let range = at..at + data.length();
             let unreadable = self
                 .unreadable
                 .over(&range)
@@ -65,13 +83,34 @@ impl<M: Media> Store<M> {
         &self.platters.media
     }
 
-    pub(super) fn into_media(self) -> M {
+    /// Returns the media with all durable data that they have room for.
+    pub(super) fn into_media(mut self) -> M {
+        let _ = self.write_out(u64::MAX);
         self.platters.media
     }
 
     /// The number of bytes that are acknowledged but not durable.
     pub(super) fn unflushed(&self) -> u64 {
-        self.cache.bytes()
+        self.cache.volatile_bytes()
+    }
+
+    /// The number of bytes that are durable but not on the media.
+    pub(super) fn backlog(&self) -> u64 {
+        self.cache.backlog()
+    }
+
+    /// Writes out at most `most` bytes of the backlog. Returns whether any of it remains.
+    pub(super) fn write_out(&mut self, most: u64) -> Result<bool, MediaError> {
+        let mut left = most;
+        while left > 0
+            && let Some(piece) = self.cache.oldest_durable(left)
+        {
+            self.platters.put_piece(&piece)?;
+            let Range { start, end } = piece.part;
+            left = left.saturating_sub(end - start);
+            self.cache.drop_oldest_until(end);
+        }
+        Ok(self.cache.backlog() > 0)
     }
 
     /// Reads the data that a host sees: the newest version of each byte.
@@ -92,7 +131,12 @@ impl<M: Media> Store<M> {
         if data.length() > self.room {
             return self.write_through(at, &data);
         }
-        while self.cache.bytes() + data.length() > self.room && !self.cache.is_empty() {
+        if let Err(error) = self.write_out(2 * data.length())
+            && self.cache.bytes() + data.length() > self.room
+        {
+            return Err(error);
+        }
+        while self.cache.volatile_bytes() + data.length() > self.room {
             self.write_out_oldest(self.cache.mark())?;
         }
         self.cache.push(at, data);
@@ -114,8 +158,20 @@ impl<M: Media> Store<M> {
 
     /// Makes durable the writes that were acknowledged before the mark.
     pub(super) fn flush(&mut self, before: WriteMark) -> Result<(), MediaError> {
-        while self.write_out_oldest(before)? {}
+        if self.defers_writes() {
+            self.cache.make_durable(before);
+            self.write_out(FLUSH_PIECE)?;
+        } else {
+            while self.write_out_oldest(before)? {}
+        }
         self.platters.media.sync()
+    }
+
+    /// Returns whether a flush may leave data for later. Unreadable sectors can be read again when
+    /// the flush has completed, so their data is not left.
+    fn defers_writes(&self) -> bool {
+        let (bytes, writes) = (self.cache.bytes(), self.cache.count() as u64);
+        self.platters.unreadable.is_empty() && self.platters.media.defers_writes(bytes, writes)
     }
 
     /// A barrier for data that is already on the media.
@@ -124,11 +180,12 @@ impl<M: Media> Store<M> {
     }
 
     fn write_out_oldest(&mut self, before: WriteMark) -> Result<bool, MediaError> {
-        let Some((at, data)) = self.cache.oldest(before) else {
+        let Some(piece) = self.cache.oldest(before, u64::MAX) else {
             return Ok(false);
         };
-        self.platters.put(at, data)?;
-        self.cache.drop_oldest();
+        self.platters.put_piece(&piece)?;
+        let end = piece.part.end;
+        self.cache.drop_oldest_until(end);
         Ok(true)
     }
 
@@ -140,6 +197,7 @@ impl<M: Media> Store<M> {
         seed: u64,
         grain: TearingUnit,
     ) -> Result<PowerCutResult, MediaError> {
+        self.write_out(u64::MAX)?;
         let mut sampler = CutSampler::new(seed, grain);
         // A write that durable writes have split counts once per part.
         for (at, data) in self.cache.drain().chain(outstanding) {
@@ -157,8 +215,11 @@ impl<M: Media> Store<M> {
         std::mem::take(&mut self.platters.rewritten)
     }
 
-    /// Makes bytes of the media unreadable until they are written.
+    /// Makes bytes of the media unreadable until they are written. Data that a flush has left for
+    /// later counts as written before.
     pub(super) fn make_unreadable(&mut self, range: Range<u64>) {
+        // If there is no room for the data, it stays in the cache and can be read.
+        let _ = self.write_out(u64::MAX);
         self.platters.unreadable.insert(range, ());
     }
 
@@ -173,5 +234,195 @@ impl<M: Media> Store<M> {
                 unreadable.start.max(range.start)..unreadable.end.min(range.end)
             });
         unreadable.find_map(|unreadable| self.cache.gaps(unreadable).first().map(|gap| gap.start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::super::media::MemoryMedia;
+    use super::*;
+    use traxtent_units::Rng;
+
+    /// Memory that counts the bytes written.
+    #[derive(Clone, Debug, Default)]
+    struct Counting {
+        memory: MemoryMedia,
+        defers: bool,
+        written: Cell<u64>,
+        /// The number of bytes that may still be written.
+        left: Cell<Option<u64>>,
+    }
+
+    impl Counting {
+        fn count(&self, bytes: u64) -> Result<(), MediaError> {
+            if let Some(left) = self.left.get() {
+                let left = left.checked_sub(bytes).ok_or(MediaError::NoSpace)?;
+                self.left.set(Some(left));
+            }
+            self.written.set(self.written.get() + bytes);
+            Ok(())
+        }
+    }
+
+    impl Media for Counting {
+        fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
+            self.memory.read(at, into)
+        }
+
+        fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError> {
+            self.count(data.len() as u64)?;
+            self.memory.write(at, data)
+        }
+
+        fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError> {
+            self.memory.zero(at, length)
+        }
+
+        fn sync(&mut self) -> Result<(), MediaError> {
+            Ok(())
+        }
+
+        fn defers_writes(&self, _: u64, _: u64) -> bool {
+            self.defers
+        }
+    }
+
+    const GRAIN: TearingUnit = TearingUnit {
+        unit: 4096,
+        first: 0,
+    };
+    const ROOM: u64 = 1 << 20;
+    const SPACE: u64 = 3 << 19;
+
+    fn store(defers: bool) -> Store<Counting> {
+        let media = Counting {
+            defers,
+            ..Counting::default()
+        };
+        Store::new(media, ROOM)
+    }
+
+    fn bytes(stamp: u64, length: u64) -> WriteData {
+        WriteData::Bytes(stamp.to_le_bytes().repeat(length as usize / 8))
+    }
+
+    fn contents(store: &Store<Counting>) -> Vec<u8> {
+        let mut all = vec![0; SPACE as usize];
+        store.fetch(0, &mut all).unwrap();
+        all
+    }
+
+    /// Does a store that leaves flushed data for later behave like one that does not? Both must
+    /// return the same data, count the same bytes as volatile, and be the same after power cuts.
+    #[test]
+    fn deferring_changes_no_data() {
+        let (mut longest, mut left_by_flushes) = (0, 0);
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed);
+            let (mut eager, mut deferring) = (store(false), store(true));
+            let mut marks = vec![eager.mark()];
+            for stamp in 1..60 {
+                let at = 512 * rng.below(SPACE / 512 - 256);
+                let length = 512 * (1 + rng.below(255));
+                let both = [&mut eager, &mut deferring];
+                match rng.below(20) {
+                    0..10 => both.map(|store| store.write_back(at, bytes(stamp, length)).unwrap()),
+                    10 => both.map(|store| store.write_back(at, WriteData::Zeros(length)).unwrap()),
+                    11 => both.map(|store| {
+                        store.write_through(at, &bytes(stamp, length)).unwrap();
+                    }),
+                    12 => both.map(|store| store.make_unreadable(at..at + 4096)),
+                    13 => {
+                        let cuts = both.map(|store| store.cut([].into_iter(), stamp, GRAIN));
+                        assert_eq!(cuts[0], cuts[1], "seed {seed}, stamp {stamp}");
+                        [(), ()]
+                    }
+                    14..16 => {
+                        deferring.write_out(rng.below(200_000)).unwrap();
+                        [(), ()]
+                    }
+                    _ => {
+                        // A flush covers the writes before it was submitted.
+                        let mark = marks[rng.below(marks.len() as u64) as usize];
+                        let flushed = both.map(|store| store.flush(mark).unwrap());
+                        left_by_flushes += u64::from(deferring.backlog() > 0);
+                        flushed
+                    }
+                };
+                marks.push(eager.mark());
+                assert_eq!(eager.unflushed(), deferring.unflushed(), "seed {seed}");
+                assert_eq!(eager.take_fixed(), deferring.take_fixed(), "seed {seed}");
+                assert!(contents(&eager) == contents(&deferring), "seed {seed}");
+                for at in (0..SPACE).step_by(4096) {
+                    let of = |store: &Store<Counting>| store.first_unreadable(&(at..at + 4096));
+                    assert_eq!(of(&eager), of(&deferring), "seed {seed}, byte {at}");
+                }
+                longest = longest.max(deferring.backlog());
+            }
+            let mut ends = [eager, deferring].map(|store| store.into_media().memory);
+            let mut all = [(), ()].map(|()| vec![0; SPACE as usize]);
+            for (medium, all) in ends.iter_mut().zip(&mut all) {
+                medium.read(0, all).unwrap();
+            }
+            assert!(all[0] == all[1], "seed {seed}");
+        }
+        assert!(longest > 4 * FLUSH_PIECE && longest <= ROOM, "{longest}");
+        assert!(left_by_flushes > 20, "{left_by_flushes}");
+    }
+
+    /// Is the work of a flush bounded, is that of a write proportional to its size, and is nothing
+    /// left for later when the cache is full again?
+    #[test]
+    fn no_operation_does_the_work_of_others() {
+        const LENGTH: u64 = 16 << 10;
+        let mut store = store(true);
+        let work = |store: &Store<Counting>| store.media().written.take();
+        for _ in 0..3 {
+            for number in 0..ROOM / LENGTH {
+                store.write_back(number * LENGTH, bytes(1, LENGTH)).unwrap();
+                assert!(work(&store) <= 2 * LENGTH);
+            }
+            assert_eq!((store.unflushed(), store.backlog()), (ROOM, 0));
+            store.flush(store.mark()).unwrap();
+            assert_eq!(work(&store), FLUSH_PIECE);
+            assert_eq!(
+                (store.unflushed(), store.backlog()),
+                (0, ROOM - FLUSH_PIECE)
+            );
+        }
+        assert!(store.write_out(1).unwrap());
+        assert_eq!(work(&store), 1);
+    }
+
+    /// If the media become full after a flush has left data for later, is that data kept, also
+    /// by a power cut, and do writes fail only once the cache is full?
+    #[test]
+    fn data_left_for_later_survives_full_media() {
+        let mut store = store(true);
+        store.write_back(0, bytes(1, ROOM)).unwrap();
+        store.flush(store.mark()).unwrap();
+        store.platters.media.left.set(Some(1000));
+        assert_eq!(store.write_out(u64::MAX), Err(MediaError::NoSpace));
+        store.write_back(0, bytes(2, FLUSH_PIECE)).unwrap();
+        let full = store.write_back(FLUSH_PIECE, bytes(3, 512));
+        assert_eq!(full, Err(MediaError::NoSpace));
+        store.cut([].into_iter(), 1, GRAIN).unwrap_err();
+        let mut all = vec![0; ROOM as usize];
+        store.fetch(0, &mut all).unwrap();
+        let of = |data: &WriteData| match data {
+            WriteData::Bytes(bytes) => bytes.clone(),
+            WriteData::Zeros(_) => unreachable!("the test writes bytes"),
+        };
+        let kept = of(&bytes(1, ROOM));
+        assert!(all[FLUSH_PIECE as usize..] == kept[FLUSH_PIECE as usize..]);
+        store.platters.media.left.set(None);
+        store.flush(store.mark()).unwrap();
+        assert!(!store.write_out(u64::MAX).unwrap());
+        store.cut([].into_iter(), 1, GRAIN).unwrap();
+        store.fetch(0, &mut all).unwrap();
+        assert!(all[..FLUSH_PIECE as usize] == of(&bytes(2, FLUSH_PIECE)));
+        assert!(all[FLUSH_PIECE as usize..] == kept[FLUSH_PIECE as usize..]);
     }
 }

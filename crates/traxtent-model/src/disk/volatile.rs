@@ -11,6 +11,10 @@
 //!
 //! Every version of a sector is kept until it is written out or replaced by a durable one, because
 //! a power cut may leave any of them.
+//!
+//! A flush may leave its writes here and only mark them durable, so that it takes the same time
+//! however large it is. These writes, the backlog, are written out in pieces later, oldest first.
+//! They take none of the volatile capacity, and a power cut keeps them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -44,6 +48,15 @@ impl WriteData {
         }
     }
 
+    /// The length of a piece that follows the first `from` bytes: at most `most` bytes, or all that
+    /// remain if they are zeros, which need not be copied.
+    fn piece_length(&self, from: u64, most: u64) -> u64 {
+        match self {
+            WriteData::Bytes(bytes) => most.min(bytes.len() as u64 - from),
+            WriteData::Zeros(length) => length - from,
+        }
+    }
+
     fn copy_to(&self, from: u64, into: &mut [u8]) {
         match self {
             WriteData::Bytes(bytes) => {
@@ -68,6 +81,23 @@ pub(super) struct VolatileCache {
     newest: Intervals<u64>,
     bytes: u64,
     next: u64,
+    /// The first write that is not durable. Those before it are the backlog.
+    durable: u64,
+    /// The number of bytes in the backlog.
+    backlog: u64,
+    /// The number of bytes of the oldest write that are on the media already, which the other
+    /// counts exclude. Only a write of the backlog is written out in pieces.
+    begun: u64,
+}
+
+/// A piece of a write.
+#[derive(Debug)]
+pub(super) struct WritePiece<'a> {
+    /// The first byte of the write.
+    pub(super) at: u64,
+    pub(super) data: &'a WriteData,
+    /// The piece, counted from the beginning of the write.
+    pub(super) part: Range<u64>,
 }
 
 impl VolatileCache {
@@ -84,27 +114,70 @@ impl VolatileCache {
         WriteMark(self.next)
     }
 
-    /// The number of bytes that are not on the media, including older versions of the same sectors.
+    /// The number of bytes that are cached, including older versions of the same sectors.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of these bytes that are not durable.
+    pub(super) fn volatile_bytes(&self) -> u64 {
+        self.bytes - self.backlog
+    }
+
+    /// The number of these bytes that are durable, but not written out.
+    pub(super) fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// The number of writes that are cached.
+    pub(super) fn count(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Makes the writes before the mark durable. Takes time only for the writes after it.
+    pub(super) fn make_durable(&mut self, before: WriteMark) {
+        if self.durable < before.0 {
+            self.durable = before.0;
+            let after = self.writes.range((before.0, 0)..);
+            self.backlog = self.bytes - after.map(|(_, data)| data.length()).sum::<u64>();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Returns the oldest write, if it is before the mark.
-    pub(super) fn oldest(&self, before: WriteMark) -> Option<(u64, &WriteData)> {
+    /// Returns the next piece of the oldest write, if it is before the mark.
+    pub(super) fn oldest(&self, before: WriteMark, most: u64) -> Option<WritePiece<'_>> {
         let (&(number, at), data) = self.writes.first_key_value()?;
-        (number < before.0).then_some((at, data))
+        let part = self.begun..self.begun + data.piece_length(self.begun, most);
+        (number < before.0).then_some(WritePiece { at, data, part })
     }
 
-    /// Drops the oldest write, which is now on the media.
-    pub(super) fn drop_oldest(&mut self) {
+    /// Returns the next piece of the backlog.
+    pub(super) fn oldest_durable(&self, most: u64) -> Option<WritePiece<'_>> {
+        self.oldest(WriteMark(self.durable), most)
+    }
+
+    /// Notes that the oldest write is on the media up to `end`, counted from its beginning.
+    pub(super) fn drop_oldest_until(&mut self, end: u64) {
+        let Some((&(number, _), data)) = self.writes.first_key_value() else {
+            return;
+        };
+        let is_whole = data.length() == end;
+        self.forget(number, end - self.begun);
+        self.begun = end;
+        if is_whole {
+            self.drop_oldest();
+        }
+    }
+
+    /// Drops the oldest write, whose bytes have been subtracted.
+    fn drop_oldest(&mut self) {
         let Some(((number, at), data)) = self.writes.pop_first() else {
             return;
         };
-        self.bytes -= data.length();
+        self.begun = 0;
         let whole = at..at + data.length();
         let visible: Vec<_> = self
             .newest
@@ -117,12 +190,24 @@ impl VolatileCache {
         }
     }
 
+    /// Subtracts bytes of a write.
+    fn forget(&mut self, number: u64, bytes: u64) {
+        self.bytes -= bytes;
+        if number < self.durable {
+            self.backlog -= bytes;
+        }
+    }
+
     /// Drops every version of a range that a durable write has replaced.
     pub(super) fn discard_range(&mut self, range: Range<u64>) {
         if self.newest.over(&range).next().is_none() {
             return;
         }
         self.newest.remove(range.clone());
+        // The oldest write may lose its beginning. All that remains of it is written out again.
+        self.bytes += self.begun;
+        self.backlog += self.begun;
+        self.begun = 0;
         let hit: Vec<_> = self
             .writes
             .iter()
@@ -134,7 +219,7 @@ impl VolatileCache {
                 continue;
             };
             let end = at + data.length();
-            self.bytes -= range.end.min(end) - range.start.max(at);
+            self.forget(number, range.end.min(end) - range.start.max(at));
             if at < range.start {
                 let head = data.part(0..range.start - at);
                 self.writes.insert((number, at), head);
@@ -179,7 +264,7 @@ impl VolatileCache {
     /// Removes all writes and returns them, oldest first, as address and contents.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, WriteData)> + use<> {
         self.newest = Intervals::default();
-        self.bytes = 0;
+        (self.bytes, self.backlog, self.begun) = (0, 0, 0);
         let writes = std::mem::take(&mut self.writes);
         writes.into_iter().map(|((_, at), data)| (at, data))
     }
