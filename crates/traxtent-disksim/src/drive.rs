@@ -2,6 +2,7 @@
 
 use super::layout::disk_geometry;
 use super::params::{Block, Node, ParamError, Sources, in_key, not_modelled};
+use super::required::{OF_DISK, SEPARATE, warn_of_missing};
 use super::scheduling::{QueueOwner, scheduler};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
@@ -30,6 +31,7 @@ pub(super) fn disk_profile(
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
     let model = block.need_block("Model")?;
+    warn_of_missing(block, OF_DISK, warnings);
     let mut profile = model_profile(model, name, sources, warnings)?;
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
     profile.overheads = overheads(block)?;
@@ -343,9 +345,6 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
         extra_write_disconnect: flag(block, "Extra write disconnect")?.then_some(extra),
     })
 }
-
-/// The parameter that reserves a segment for writes, which is read but not applied.
-pub(super) const SEPARATE: &str = "Use separate write segment";
 
 fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamError> {
     let count = |key: &str, least: u32| {

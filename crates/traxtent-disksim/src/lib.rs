@@ -17,6 +17,7 @@ mod drive;
 mod layout;
 mod parameter_source;
 mod params;
+mod required;
 mod scheduling;
 mod seek;
 mod synthio;

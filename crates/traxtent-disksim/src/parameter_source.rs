@@ -4,8 +4,8 @@
 //! bounds. If it rejects an imported profile, the error refers to the user's own file: its name,
 //! the line, the parameter and its value.
 
-use super::drive::SEPARATE;
 use super::params::{Block, Node, ParamError, Value};
+use super::required::SEPARATE;
 use super::scheduling::{QueueOwner, origin_of_replacement};
 use traxtent_model::profile::{Profile, ProfileError, Provenance};
 

@@ -2,14 +2,15 @@
 
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::parameter_source::{error_at_parameter, origins};
-use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use super::params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
+use super::required::{OF_BUS, OF_DISK, OF_DRIVER, QUEUEING, warn_of_missing};
 use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
 use super::synthio;
 use super::synthio_places::SynthioPlaces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
-use traxtent_model::profile::{HostSpec, Profile, Scheduler};
+use traxtent_model::profile::{HostSpec, Profile, Scheduler, nearest_name};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_workload::{SynthioError, SynthioSpec, TraceRecord};
 
@@ -165,6 +166,26 @@ impl System {
     }
 }
 
+/// Returns the warning about a parameter that was not read.
+fn warning_of_unused(unused: &Unused) -> String {
+    let Unused {
+        block,
+        key,
+        file,
+        line,
+    } = unused;
+    if block != "disksim_disk" {
+        return format!("{file}:{line}: \"{key}\" is not modelled");
+    }
+    // All parameters that DiskSim has in this block were read.
+    let known = nearest_name(key, OF_DISK.iter().map(|(key, _)| *key));
+    let hint = known.map(|known| format!("; did you mean \"{known}\"?"));
+    format!(
+        "{file}:{line}: \"{key}\" is not a parameter of {block}; it is ignored{}",
+        hint.unwrap_or_default()
+    )
+}
+
 fn is_drive(block: &Block) -> bool {
     matches!(block.kind.as_str(), "disksim_disk" | "dm_disk")
 }
@@ -276,10 +297,7 @@ impl<'a> Loader<'a> {
     fn warnings(mut self) -> Vec<String> {
         for block in self.loaded {
             for unused in block.unused() {
-                self.warnings.push(format!(
-                    "{}:{}: \"{}\" is not modelled",
-                    unused.file, unused.line, unused.key
-                ));
+                self.warnings.push(warning_of_unused(&unused));
             }
         }
         // Files share includes, so the same warning may occur several times.
@@ -385,10 +403,11 @@ impl<'a> Loader<'a> {
         Ok(shared)
     }
 
-    fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {
+    fn bus_times(&mut self, disk: &str) -> Result<BusTimes, ParamError> {
         let Some(bus) = self.bus_of(disk) else {
             return Ok(BusTimes::default());
         };
+        warn_of_missing(bus, OF_BUS, &mut self.warnings);
         Ok(BusTimes {
             read_ms: ms(bus, "Read block transfer time")?,
             write_ms: ms(bus, "Write block transfer time")?,
@@ -396,11 +415,11 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns the block of the bus to which a disk is connected.
-    fn bus_of(&self, disk: &str) -> Option<&Block> {
+    fn bus_of(&self, disk: &str) -> Option<&'a Block> {
         self.block_of_instance(self.buses.get(disk)?)
     }
 
-    fn block_of_instance(&self, instance: &str) -> Option<&Block> {
+    fn block_of_instance(&self, instance: &str) -> Option<&'a Block> {
         self.document.entries.iter().find_map(|entry| match entry {
             Entry::Instances { names, of, .. } if names.iter().any(|name| name == instance) => {
                 self.document.block(of).map(|block| &**block)
@@ -460,14 +479,12 @@ impl<'a> Loader<'a> {
         else {
             return Ok((Scheduler::Fcfs, true));
         };
+        warn_of_missing(block, OF_DRIVER, &mut self.warnings);
         let policy = match block.get_block("Scheduler")? {
             Some(queue) => scheduler(queue, QueueOwner::Host, &mut self.warnings)?,
             None => Scheduler::Fcfs,
         };
-        Ok((
-            policy,
-            block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0,
-        ))
+        Ok((policy, block.get_int(QUEUEING)?.unwrap_or(0) != 0))
     }
 
     /// Returns the organisations that are addressed as one disk. Either all organisations or none
@@ -691,6 +708,50 @@ mod tests {
             Rotation speed (in rpms) = 5400 }} }}",
             name.to_uppercase()
         )
+    }
+
+    /// Is a parameter that DiskSim requires reported if it is missing, with the value that is used,
+    /// and a misspelt one with the right spelling?
+    #[test]
+    fn missing_parameters_are_reported() {
+        let full: Vec<String> = OF_DISK
+            .iter()
+            .filter(|(key, _)| *key != "Scheduler")
+            .map(|(key, value)| format!("{key} = {value},"))
+            .collect();
+        let model = drive("m")
+            .replace("dm_disk M", "Model = dm_disk")
+            .replace("Invented = 1,", "");
+        let queue = "Scheduler = disksim_ioqueue { Scheduling policy = 1 },";
+        let load = |parameters: &[String]| {
+            let all = parameters.join("\n");
+            let text = format!("disksim_disk D {{\n{all}\n{queue} {model} }}");
+            let system = load_system("f", text.as_bytes(), None, &|_| Err(String::new())).unwrap();
+            (system.disks[0].profile.clone(), system.warnings)
+        };
+        let (complete, warnings) = load(&full);
+        assert_eq!(warnings, Vec::<String>::new());
+        for (index, parameter) in full.iter().enumerate() {
+            let mut without = full.clone();
+            without[index] = String::new();
+            let (mut profile, warnings) = load(&without);
+            let (key, value) = parameter.trim_end_matches(',').split_once(" = ").unwrap();
+            let expected = format!(
+                "f:1: disksim_disk lacks parameters that DiskSim requires; the values in parentheses are used: \"{key}\" ({value})"
+            );
+            assert_eq!(warnings, [expected]);
+            profile.provenance = complete.provenance.clone();
+            assert_eq!(profile, complete, "{key}");
+        }
+        let misspelt = full
+            .iter()
+            .map(|line| line.replace("buffer segments", "bufer segments"));
+        let (_, warnings) = load(&misspelt.collect::<Vec<_>>());
+        let says = "\"Number of bufer segments\" is not a parameter of disksim_disk; it is ignored; did you mean \"Number of buffer segments\"?";
+        assert!(
+            warnings.iter().any(|warning| warning.ends_with(says)),
+            "{warnings:?}"
+        );
     }
 
     /// Are the parameters reported that the selected disk does not use, but not those of other

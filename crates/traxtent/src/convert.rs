@@ -7,6 +7,7 @@ use crate::drives::{commented, write_new};
 use crate::failure::{Result, be_quiet};
 use crate::output;
 use crate::overwrite;
+use crate::parse::output_file;
 use crate::target::{Machine, TARGET_HELP};
 
 /// Convert a drive, such as one in a DiskSim parameter file, to an editable profile
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]
     target: String,
     /// Write the profile to this file instead of standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     out: Option<PathBuf>,
     /// Replace an existing file; needs --out
     #[arg(long, requires = "out")]

@@ -19,7 +19,8 @@ use crate::output;
 pub(crate) struct Args {
     /// The served drive's control socket
     socket: PathBuf,
-    /// The fault's name
+    /// The fault's name: power-cut, latent-error, slow-sector, grown-defect, stall, vanish,
+    /// lying-flush or lying-fua
     fault: String,
     /// The fault's keys and values: `--lbn 1000` or `lbn=1000`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -9,6 +9,8 @@ use traxtent_units::byte_size::parse_byte_size;
 use traxtent_units::{Lbn, Span};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
+use crate::data_file;
+
 /// Returns a parser for the name of a trace format.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
     let names = TraceFormat::all().map(TraceFormat::name);
@@ -34,13 +36,18 @@ pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
         })
 }
 
-/// Parses the name of a CSV file to write.
-pub(crate) fn csv_file(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
+/// Parses the name of a file to write where `-` has no meaning.
+pub(crate) fn output_file(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
         return Err("expected a file; /dev/stdout writes to standard output".to_owned());
     }
-    if path.extension().is_some_and(|ending| ending == "parquet") {
+    Ok(text.into())
+}
+
+/// Parses the name of a CSV file to write.
+pub(crate) fn csv_file(text: &str) -> Result<PathBuf, String> {
+    let path = output_file(text)?;
+    if !data_file::is_csv(&path) {
         return Err(
             "logs are CSV; expected a name such as log.csv, log.csv.gz or log.csv.zst".to_owned(),
         );

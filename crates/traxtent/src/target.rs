@@ -14,6 +14,7 @@ use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError, nearest_name};
 use traxtent_sim::Host;
 use traxtent_units::Span;
+use traxtent_workload::trace::{DETECT_BYTES, detect};
 use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
 use crate::failure::{Failure, Result, warn};
@@ -267,6 +268,9 @@ fn read_profile(path: &Path) -> Result<Profile> {
         if is_disksim(&text) {
             return parameters(path);
         }
+        if let Some(what) = other_kind(path, &text) {
+            return Failure::at(path.display(), what);
+        }
         let line = match &error {
             ProfileError::Syntax { line, message } => {
                 return Failure::at(format!("{}:{line}", path.display()), message);
@@ -306,6 +310,28 @@ fn is_disksim(text: &str) -> bool {
         let block = line.starts_with("disksim_") || line.starts_with("dm_");
         block && line.contains('{')
     })
+}
+
+/// Returns what a file is that is not a profile: a trace, or a part of DiskSim's parameters.
+fn other_kind(path: &Path, text: &str) -> Option<String> {
+    // A profile with an error can begin with any other line.
+    if text
+        .lines()
+        .next()
+        .is_some_and(|line| line.contains('=') || line.starts_with(['#', '[']))
+    {
+        return None;
+    }
+    if path.extension().is_some_and(|ending| ending == "seek") {
+        return Some(
+            "is a seek curve of DiskSim, not a drive; write disksim: and the parameter file"
+                .to_owned(),
+        );
+    }
+    let format = detect(&text.as_bytes()[..text.len().min(DETECT_BYTES)]).ok()?;
+    Some(format!(
+        "is a trace ({format}), not a drive; to replay it, write `traxtent sim DRIVE FILE`"
+    ))
 }
 
 /// Returns the name for a drive whose profile does not state one.

@@ -146,9 +146,9 @@ const NOISE_SEED: u64 = 1;
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let changes = single_values(&args.set)?;
-    let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
+    let mut verdicts = Vec::new();
     let plan = args.trace.plan()?;
-    let pairs = pairs(args)?;
+    let (pairs, mut failures) = pairs(args);
     if let Some(folder) = &args.plot {
         check_pictures(folder, &pairs)?;
     }
@@ -226,7 +226,7 @@ fn left_out(failures: &[(String, Failure)]) -> Result<()> {
         return Ok(());
     }
     let lines = failures.iter().filter_map(|(_, failure)| failure.line());
-    lines.for_each(|line| print_line(&format!("warning: {line}")));
+    lines.for_each(print_line);
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
     let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
@@ -244,36 +244,46 @@ struct Pair {
     target: String,
 }
 
-/// Returns the traces to replay, in the order of the arguments and of names within a directory.
-fn pairs(args: &Args) -> Result<Vec<Pair>> {
-    let mut pairs = Vec::new();
+/// Returns the traces to replay, in the order of the arguments and of names within a directory, and
+/// the paths without one.
+fn pairs(args: &Args) -> (Vec<Pair>, Vec<(String, Failure)>) {
+    let (mut pairs, mut failures) = (Vec::new(), Vec::new());
     for path in &args.paths {
-        let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
-        if meta.is_dir() {
-            in_folder(path, args, &mut pairs)?;
-        } else {
-            let name = stem(path);
-            let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
-                Some("parv" | "diskspecs") => (path.with_extension("trace"), path.clone()),
-                _ => (path.clone(), path.with_file_name(format!("{name}.parv"))),
-            };
-            if args.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
-                let why = "is a profile, not a trace; name the trace, and the profile with --drive";
-                return Err(Failure::at(path.display(), why));
-            }
-            if args.drive.is_none() && !parameters.exists() {
-                return Err(Failure::at(
-                    path.display(),
-                    format!(
-                        "there is no {}; name a drive with --drive",
-                        parameters.display()
-                    ),
-                ));
-            }
-            pairs.push(pair(name, trace, &parameters, args));
+        if let Err(failure) = add_pairs(path, args, &mut pairs) {
+            failures.push((stem(path), failure));
         }
     }
-    Ok(pairs)
+    (pairs, failures)
+}
+
+/// Adds the trace that a path names, or those in a directory.
+fn add_pairs(path: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
+    let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+    if meta.is_dir() {
+        return in_folder(path, args, pairs);
+    }
+    let name = stem(path);
+    let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("parv" | "diskspecs") => (path.with_extension("trace"), path.to_owned()),
+        _ => (path.to_owned(), path.with_file_name(format!("{name}.parv"))),
+    };
+    if args.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
+        let why = "is a profile, not a trace; name the trace, and the profile with --drive";
+        return Err(Failure::at(path.display(), why));
+    }
+    if args.drive.is_none() && !parameters.exists() {
+        let seeks = path.extension().is_some_and(|ending| ending == "seek");
+        let why = match seeks {
+            true => "is a seek curve of DiskSim, not a trace; name the trace".to_owned(),
+            false => format!(
+                "there is no {}; name a drive with --drive",
+                parameters.display()
+            ),
+        };
+        return Err(Failure::at(path.display(), why));
+    }
+    pairs.push(pair(name, trace, &parameters, args));
+    Ok(())
 }
 
 fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {

@@ -88,6 +88,17 @@ pub(super) fn in_words(message: &str) -> String {
     if message.ends_with("untagged enum PerSurface") {
         return "expected a whole number, or a list of them with one for each surface".to_owned();
     }
+    if let Some(start) = message.strip_suffix("expected f64") {
+        return format!("{start}expected a number");
+    }
+    if let Some((start, _)) = message.split_once("expected struct ") {
+        return format!("{start}expected a table");
+    }
+    // The TOML reader says this of any value that it cannot read, such as `15000;`.
+    if message.starts_with("string values must be quoted") {
+        return "expected a number, true, false, or a text in quotes, with nothing after it"
+            .to_owned();
+    }
     match bounds.iter().find(|(name, _)| message.ends_with(name)) {
         Some((name, range)) => {
             let start = message.trim_end_matches(name);

@@ -138,8 +138,31 @@ pub(crate) fn name(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
         return Err("expected a file; /dev/stdout writes to standard output".to_owned());
     }
-    if is_parquet(&path) && !cfg!(feature = "parquet") {
-        return Err(NO_PARQUET.to_owned());
+    if is_parquet(&path) {
+        return match cfg!(feature = "parquet") {
+            true => Ok(path),
+            false => Err(NO_PARQUET.to_owned()),
+        };
+    }
+    if !is_csv(&path) {
+        return Err(
+            "expected a name such as log.csv, log.csv.gz, log.csv.zst or log.parquet".to_owned(),
+        );
     }
     Ok(path)
+}
+
+/// Returns whether a CSV file may have this name: one that ends in `.csv`, one without an
+/// extension, either also with `.gz` or `.zst`, and the name of a special file.
+pub(crate) fn is_csv(path: &Path) -> bool {
+    let is = |path: &Path, known: &[&str]| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| known.contains(&ending))
+    };
+    let plain = match is(path, &["gz", "zst"]) {
+        true => path.with_extension(""),
+        false => path.to_owned(),
+    };
+    let special = path.metadata().is_ok_and(|meta| !meta.is_file());
+    plain.extension().is_none() || is(&plain, &["csv"]) || special
 }

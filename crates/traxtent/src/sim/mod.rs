@@ -2,6 +2,7 @@
 
 mod labels;
 mod log;
+mod notes;
 mod picture;
 mod report;
 mod results;
@@ -45,7 +46,7 @@ pub(crate) use run::{TracePlan, simulation_failure};
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP, required_unless_present = "drives")]
     target: Option<String>,
-    /// The workload; see above
+    /// The workload: a line such as random,count=1000, a TOML file, or a trace
     workload: Option<String>,
 
     /// Simulate the workload on each of these drives, separated by commas, instead of on TARGET
@@ -128,9 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         picture::check(path, &cases)?;
     }
     check_outputs(args, &cases)?;
-    if cases.iter().any(has_idle_scheduler) {
-        note(IDLE_SCHEDULER);
-    }
+    notes::of(&cases).iter().for_each(note);
     let facts = facts(args, &cases);
     let labels = LabelColumns::of(&cases);
     let summary = args.summary.as_ref();
@@ -178,17 +177,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         report.print()
     }
-}
-
-/// The note about a scheduler that never has several requests to choose from.
-const IDLE_SCHEDULER: &str =
-    "queue.scheduler has no effect: queue.depth is 1; set queue.depth, or host.scheduler";
-
-/// Returns whether a case sets the scheduler of drives that take one request at a time.
-fn has_idle_scheduler(case: &Case) -> bool {
-    let sets = case.set.iter().any(|(key, _)| key == "queue.scheduler");
-    let mut drives = case.runs.iter().flat_map(|run| &run.machine.drives);
-    sets && drives.all(|drive| drive.profile.queue.depth == 1)
 }
 
 /// Refuses outputs that would overwrite an input or each other.

@@ -54,6 +54,12 @@ impl Setting {
         })?;
         let mut values = Vec::new();
         for part in split_list(value) {
+            if !key.trim().starts_with("workload.") && is_range_without_step(part) {
+                return Err(fail(&format!(
+                    "a range needs a step, such as {}:1",
+                    part.trim()
+                )));
+            }
             match range(part).map_err(|why| fail(&why))? {
                 Some(several) => values.extend(several),
                 None => values.push(part.trim().to_owned()),
@@ -107,7 +113,14 @@ fn split_list(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the values of `a..b:step`, both ends included; `None` if the text is not a range of
+/// Returns whether a text is `a..b`. Of the keys, only those of the workload accept this form.
+fn is_range_without_step(text: &str) -> bool {
+    let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
+    text.split_once("..")
+        .is_some_and(|(from, to)| is_number(from) && is_number(to))
+}
+
+/// Returns the values of `a..b:step`, from `a` and up to `b`; `None` if the text is not a range of
 /// numbers.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let parsed = text.split_once("..").and_then(|(from, rest)| {
@@ -165,6 +178,7 @@ mod tests {
             "a=8..1:1",
             "a=1..8:0",
             "a=0..1:0.0000001",
+            "a=1..8",
         ] {
             assert!(Setting::parse(bad).is_err(), "{bad}");
         }

@@ -56,6 +56,34 @@ fn parts_sum() {
     assert_eq!(rows, 3000);
 }
 
+/// Is there a note if a workload of our own leaves drives or arrays of a DiskSim file unused?
+#[test]
+fn idle_drives_are_noted() {
+    let data = shared_data!("disksim");
+    for (file, says) in [
+        (
+            "3disks.parv",
+            Some("uses only quantum, the first of 3 drives; "),
+        ),
+        ("3disks.parv#ibm", None),
+        (
+            "syntharrays.parv",
+            Some("uses only org0, the first of 4 arrays"),
+        ),
+        ("synthraid5.parv", None),
+    ] {
+        let target = format!("disksim:{}/{file}", data.display());
+        let answer = traxtent(&["sim", &target, "random,count=9"]);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let notes = answer.err.lines().filter(|line| line.contains("note: "));
+        match (notes.collect::<Vec<_>>().as_slice(), says) {
+            ([], None) => {}
+            ([note], Some(says)) if note.contains(says) => {}
+            (notes, _) => panic!("{file}: {notes:?}"),
+        }
+    }
+}
+
 /// Does the command end quietly if the reader of a log on standard output does not read it all, and
 /// does it still report a log that cannot be written for another reason?
 #[test]

@@ -1,5 +1,7 @@
 //! `--set` and `--seeds`.
 
+use std::fs;
+
 use super::command::{json, prints, traxtent};
 
 const SMALL: &str = "random,count=500";
@@ -56,14 +58,63 @@ fn rows() {
     assert_eq!(text.lines().count(), 5 + 6);
 }
 
-/// Is a note printed for a sweep of schedulers only if the drive has no queue?
+/// Is a note printed for a sweep of schedulers only if they never choose among requests? Does it
+/// name the reason?
 #[test]
-fn schedulers_without_a_queue() {
-    for (depth, noted) in [("queue.depth=1", true), ("queue.depth=4", false)] {
-        let sets = ["--set", depth, "--set", "queue.scheduler=fcfs,sptf"];
-        let answer = traxtent(&[&["sim", "atlas10k", "random,count=9"], &sets[..]].concat());
-        let says = answer.err.contains("queue.scheduler has no effect");
-        assert_eq!(says, noted, "{depth}: {}", answer.err);
+fn schedulers_without_a_choice() {
+    let schedulers = "queue.scheduler=fcfs,sptf";
+    let drive = traxtent_model::profile::builtin::text("atlas10k").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let held = folder.path().join("held.toml");
+    fs::write(&held, format!("{drive}\n[host]\none_at_a_time = true\n")).unwrap();
+    let held = held.to_str().unwrap();
+    let two = "random,count=9,outstanding=2";
+    for (drive, workload, sets, noted) in [
+        (
+            "atlas10k",
+            two,
+            &["queue.depth=1", schedulers][..],
+            Some("queue.depth is 1"),
+        ),
+        ("atlas10k", two, &["queue.depth=4", schedulers], None),
+        ("atlas10k", two, &["queue.depth=1,4", schedulers], None),
+        (
+            "atlas10k",
+            "random,count=9",
+            &["queue.depth=4", schedulers],
+            Some("one request outstanding"),
+        ),
+        (
+            held,
+            two,
+            &["queue.depth=1,4", schedulers],
+            Some("--set host.one_at_a_time=false"),
+        ),
+        (
+            held,
+            two,
+            &["queue.depth=1,4"],
+            Some("--set host.one_at_a_time=false"),
+        ),
+        (
+            held,
+            two,
+            &["queue.depth=1,4", "host.one_at_a_time=false"],
+            None,
+        ),
+    ] {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let line: Vec<&str> = ["sim", drive, workload].into_iter().chain(sets).collect();
+        let answer = traxtent(&line);
+        assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
+        match noted {
+            Some(says) => assert!(
+                answer.err.contains("no effect") && answer.err.contains(says),
+                "{line:?}: {}",
+                answer.err
+            ),
+            None => assert_eq!(answer.err, "", "{line:?}"),
+        }
     }
 }
 

@@ -142,11 +142,23 @@ fn incomplete_pairs_are_reported() {
     assert_eq!(overview.lines().count(), 2, "{}", answer.out);
     let last: Vec<&str> = answer.err.lines().rev().take(2).collect();
     assert_eq!(last[0], "traxtent: not compared: torn");
-    assert!(
-        last[1].contains("warning: ") && last[1].contains("torn.trace: "),
-        "{}",
-        answer.err
+    // `--quiet` omits notes and warnings, but not this, which is an error.
+    assert!(!last[1].contains("warning: "), "{}", answer.err);
+    assert!(last[1].contains("torn.trace: "), "{}", answer.err);
+
+    // Nor does a file that is missing.
+    let trace = folder.path().join("ibm18es.trace");
+    let absent = folder.path().join("absent.trace");
+    let paths = [trace.to_str().unwrap(), absent.to_str().unwrap()];
+    let answer = traxtent(&["validate", paths[1], paths[0], "--quiet"]);
+    assert_eq!(answer.status, 3, "{}", answer.err);
+    let overview = answer.out.split("\n\n").next().unwrap();
+    assert_eq!(overview.lines().count(), 2, "{}", answer.out);
+    let expected = format!(
+        "traxtent: {}: No such file or directory\ntraxtent: not compared: absent\n",
+        paths[1]
     );
+    assert_eq!(answer.err, expected);
 }
 
 /// Does `--set` change the drive, and does `--quiet` omit only notes and warnings?

@@ -1,0 +1,96 @@
+//! Notes about settings that have no effect, and drives that are not used.
+
+use traxtent_units::Count;
+use traxtent_workload::{ArrivalModel, ReplayPace};
+
+use super::run::{Case, SimulationRun};
+use super::workload::Workload;
+use crate::target::NamedDrive;
+
+/// Returns the notes about the cases, each once.
+pub(super) fn of(cases: &[Case]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for group in cases.chunk_by(|a, b| a.drive == b.drive) {
+        let found = [idle_setting(group).map(str::to_owned), idle_drives(group)];
+        for note in found.into_iter().flatten() {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+const ONE_AT_A_TIME: &str = "queue.depth and queue.scheduler have no effect: the host sends each drive one request at a \
+     time (DiskSim: \"Use queueing in subsystem\" = 0); add --set host.one_at_a_time=false";
+const DEPTH_OF_ONE: &str =
+    "queue.scheduler has no effect: queue.depth is 1; set queue.depth, or host.scheduler";
+const ONE_OUTSTANDING: &str =
+    "queue.scheduler has no effect: the workload has one request outstanding at a time";
+
+/// Returns the note about settings of the drives' queues, if none of the cases of a drive ever has
+/// several requests in them.
+fn idle_setting(cases: &[Case]) -> Option<&'static str> {
+    let sets = |key: &str| cases[0].set.iter().any(|(known, _)| known == key);
+    let drives = || {
+        let runs = cases.iter().flat_map(|case| &case.runs);
+        runs.flat_map(|run| &run.machine.drives)
+    };
+    let scheduler = sets("queue.scheduler");
+    let queue = drives().any(|drive| drive.profile.queue.depth > 1);
+    let one_at_a_time = |drive: &NamedDrive| {
+        let host = drive.profile.host;
+        host.is_some_and(|host| host.one_at_a_time)
+    };
+    if (scheduler || sets("queue.depth") && queue) && drives().all(one_at_a_time) {
+        return Some(ONE_AT_A_TIME);
+    }
+    if scheduler && !queue {
+        return Some(DEPTH_OF_ONE);
+    }
+    let mut runs = cases.iter().flat_map(|case| &case.runs);
+    (scheduler && runs.all(has_one_outstanding)).then_some(ONE_OUTSTANDING)
+}
+
+/// Returns whether a run never has several requests outstanding. The default pace of a trace is not
+/// considered, since it depends on the file.
+fn has_one_outstanding(run: &SimulationRun) -> bool {
+    match &run.workload {
+        Workload::Drawn(spec) => {
+            matches!(spec.pace, ArrivalModel::Closed { outstanding: 1, .. })
+        }
+        Workload::Synthio(_) => false,
+        Workload::Trace(_) => matches!(
+            run.trace.pace,
+            Some(ReplayPace::SemiClosed | ReplayPace::Closed { outstanding: 1 })
+        ),
+    }
+}
+
+/// Returns the note about drives that a workload in this project's grammar does not use: its
+/// requests are for device 0.
+fn idle_drives(cases: &[Case]) -> Option<String> {
+    let run = &cases[0].runs[0];
+    let Workload::Drawn(_) = run.workload else {
+        return None;
+    };
+    let machine = &run.machine;
+    let arrays = machine
+        .system
+        .as_ref()
+        .map_or(&[][..], |system| &system.arrays);
+    let (first, count, remedy) = match arrays {
+        [] => (
+            &machine.drives[0].name,
+            Count(machine.drives.len() as u64, "drive"),
+            "; append # and the name of another to use that",
+        ),
+        [first, ..] => (&first.name, Count(arrays.len() as u64, "array"), ""),
+    };
+    (count.0 > 1).then(|| {
+        format!(
+            "{}: the workload uses only {first}, the first of {count}{remedy}",
+            machine.target
+        )
+    })
+}
