@@ -5,6 +5,7 @@
 //! time of the commit, so that the same commit and compiler produce the same bytes.
 
 mod deb;
+mod documents;
 mod notices;
 mod root;
 
@@ -30,6 +31,10 @@ struct Artifacts {
     version: String,
     /// The release binary.
     binary: PathBuf,
+    /// The shared C library.
+    shared: PathBuf,
+    /// The static C library.
+    archive: PathBuf,
     /// The directory with `man` and `completions`.
     pages: PathBuf,
     /// The modification time of packed files, as for `SOURCE_DATE_EPOCH`.
@@ -38,18 +43,12 @@ struct Artifacts {
     folder: PathBuf,
 }
 
-/// The files of the project that are shipped with the command.
-const DOCUMENTS: &[&str] = &[
-    "README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "LICENSE-MIT",
-    "LICENSE-APACHE",
-];
-/// The directory of the pages and pictures that the README links to.
-const GUIDES: &str = "docs";
 /// The licences of the libraries that the binary is built from.
 const NOTICES: &str = "LICENSES-THIRD-PARTY";
+/// The header of the C library, and its file for pkg-config, which names directories relative to
+/// itself.
+const HEADER_FILE: &str = "bindings/c/include/traxtent.h";
+const PKG_CONFIG_FILE: &str = "bindings/c/traxtent.pc";
 
 /// The directories of a file in the tarball and in the package.
 struct Place {
@@ -60,6 +59,18 @@ struct Place {
 const BINARY: Place = Place {
     tarball: "bin",
     package: "usr/bin",
+};
+const INCLUDE: Place = Place {
+    tarball: "include",
+    package: "usr/include",
+};
+const LIBRARY: Place = Place {
+    tarball: "lib",
+    package: "usr/lib",
+};
+const PKG_CONFIG: Place = Place {
+    tarball: "lib/pkgconfig",
+    package: "usr/lib/pkgconfig",
 };
 const MAN: Place = Place {
     tarball: "share/man/man1",
@@ -94,9 +105,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_DIST);
     let artifacts = Artifacts::build()?;
     let mut tally = Tally::default();
-    tally.check("libraries", deb::libraries(&artifacts.binary).map(drop));
+    tally.check("libraries", deb::libraries(&artifacts.linked()).map(drop));
     let tarball = artifacts.tarball()?;
     println!("made {}", shown(&tarball));
+    artifacts.link_in_c(&mut tally);
     if shell::program("dpkg-deb").is_none() {
         tally.skip("Debian package", "dpkg-deb is not installed");
         return Ok(tally.report());
@@ -126,8 +138,10 @@ impl Artifacts {
             "dist",
             "--package",
             "traxtent",
+            "--package",
+            "traxtent-c",
             "--features",
-            "parquet",
+            "traxtent/parquet",
             "--locked",
         ]);
         shell::run(&mut build)?;
@@ -143,7 +157,8 @@ impl Artifacts {
             "pages",
         ]);
         shell::run(write_pages.arg(&pages))?;
-        let binary = target.join("dist/traxtent");
+        let built = target.join("dist");
+        let binary = built.join("traxtent");
         // The version is read from the binary, so that the name of the package cannot differ from
         // its content.
         let version = shell::output(&binary.to_string_lossy(), ["--version"])?;
@@ -154,13 +169,46 @@ impl Artifacts {
             version: version.to_owned(),
             epoch: epoch(),
             binary,
+            shared: built.join("libtraxtent_c.so"),
+            archive: built.join("libtraxtent_c.a"),
             pages,
             folder,
         })
     }
 
+    /// Returns the files that are linked with libraries of the system.
+    fn linked(&self) -> [&Path; 2] {
+        [&self.binary, &self.shared]
+    }
+
+    /// Returns the name of the tarball's directory.
+    fn name(&self) -> String {
+        format!("traxtent-{}-{}", self.version, platform())
+    }
+
+    /// Checks that a program in C links with the library in the tarball's directory, and runs.
+    fn link_in_c(&self, tally: &mut Tally) {
+        let name = "C library: a program links with it";
+        if shell::program("cc").is_none() || shell::program("pkg-config").is_none() {
+            return tally.skip(name, "cc or pkg-config is not installed");
+        }
+        let script = "cc bindings/c/examples/powercut.c $(pkg-config --cflags --libs traxtent) \
+                      -o ../powercut && ../powercut; rm -f ../powercut";
+        let mut sh = Command::new("sh");
+        sh.args(["-e", "-c", script]);
+        sh.current_dir(self.folder.join(self.name()));
+        let library = self.folder.join(self.name()).join(LIBRARY.tarball);
+        sh.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+        sh.env("LD_LIBRARY_PATH", library);
+        let printed = shell::stdout_of(&mut sh).and_then(|printed| {
+            ensure!(printed.starts_with("all there"), "it prints {printed:?}");
+            Ok(())
+        });
+        tally.check(name, printed);
+    }
+
     fn tarball(&self) -> Result<PathBuf> {
-        let name = format!("traxtent-{}-{}", self.version, platform());
+        let name = self.name();
         let tree = self.folder.join(&name);
         self.lay_out(&tree, |place| place.tarball)?;
         let archive = self.folder.join(format!("{name}.tar.gz"));
@@ -199,16 +247,28 @@ impl Artifacts {
             let from = self.pages.join("completions").join(made);
             put(&from, &tree.join(place(folder)).join(installed), 0o644)?;
         }
-        for document in DOCUMENTS {
-            put(
-                &shell::root().join(document),
-                &tree.join(place(&DOC)).join(document),
-                0o644,
-            )?;
-        }
-        let guides = tree.join(place(&DOC)).join(GUIDES);
-        copy_folder(&shell::root().join(GUIDES), &guides)?;
+        self.lay_out_library(tree, &place)?;
+        documents::lay_out(&tree.join(place(&DOC)))?;
         fs::write(tree.join(place(&DOC)).join(NOTICES), notices::text()?)?;
+        Ok(())
+    }
+
+    /// Copies the C library with its header to their places.
+    fn lay_out_library(&self, tree: &Path, place: impl Fn(&Place) -> &'static str) -> Result<()> {
+        let libraries = tree.join(place(&LIBRARY));
+        let archive = libraries.join(file_name(&self.archive));
+        put(
+            &self.shared,
+            &libraries.join(file_name(&self.shared)),
+            0o644,
+        )?;
+        put(&self.archive, &archive, 0o644)?;
+        // Cargo does not strip archives, which contain the debug information of Rust's own library.
+        shell::stdout_of(Command::new("strip").arg("--strip-debug").arg(&archive))?;
+        for (file, to) in [(HEADER_FILE, &INCLUDE), (PKG_CONFIG_FILE, &PKG_CONFIG)] {
+            let from = shell::root().join(file);
+            put(&from, &tree.join(place(to)).join(file_name(&from)), 0o644)?;
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Artifacts, BINARY, DOC, MAN, clear, entries};
+use super::{Artifacts, DOC, MAN, clear, entries};
 use crate::shell;
 use crate::tally::Tally;
 
@@ -26,29 +26,36 @@ const LINT_SUPPRESSED: &[&str] = &[
     "initial-upload-closes-no-bugs",
     // The package contains the same documents as the tarball.
     "extra-license-file",
+    // The C library comes with the command. Its interface can still change, so that its name has no
+    // version, and it is for native programs only.
+    "package-name-doesnt-match-sonames",
+    "pkg-config-unavailable-for-cross-compilation",
+    "shared-library-lacks-version",
 ];
 
 const MAINTAINER: &str = "The traxtent developers <traxtent@users.noreply.invalid>";
 
-/// Returns the packages that the binary depends on. Fails if it needs a library that is not in the
+/// Returns the packages that the files depend on. Fails if they need a library that is not in the
 /// list.
-pub(super) fn libraries(binary: &Path) -> Result<String> {
-    let binary = binary.to_string_lossy();
-    let dynamic = shell::output("readelf", ["--dynamic", "--wide", &*binary])?;
-    let needed = dynamic
-        .lines()
-        .filter(|line| line.contains("(NEEDED)"))
-        .filter_map(in_brackets);
-    let mut packages = Vec::new();
-    for library in needed {
-        let known = LIBRARIES.iter().find(|(name, _)| *name == library);
-        let (_, package) = known.with_context(|| format!("the binary needs {library}"))?;
-        packages.push(*package);
+pub(super) fn libraries(files: &[&Path]) -> Result<String> {
+    let (mut packages, mut glibc) = (Vec::new(), None);
+    for file in files {
+        let name = file.to_string_lossy();
+        let dynamic = shell::output("readelf", ["--dynamic", "--wide", &*name])?;
+        let needed = dynamic
+            .lines()
+            .filter(|line| line.contains("(NEEDED)"))
+            .filter_map(in_brackets);
+        for library in needed {
+            let known = LIBRARIES.iter().find(|(name, _)| *name == library);
+            let (_, package) = known.with_context(|| format!("{name} needs {library}"))?;
+            packages.push(*package);
+        }
+        let versions = shell::output("readelf", ["--version-info", "--wide", &*name])?;
+        glibc = glibc.max(newest_glibc(&versions));
     }
     packages.sort_unstable();
     packages.dedup();
-    let versions = shell::output("readelf", ["--version-info", "--wide", &*binary])?;
-    let glibc = newest_glibc(&versions);
     let with_version = |package: &str| match glibc {
         Some((major, minor)) if package == "libc6" => format!("libc6 (>= {major}.{minor})"),
         _ => package.to_owned(),
@@ -73,11 +80,12 @@ pub(super) fn pack(artifacts: &Artifacts) -> Result<PathBuf> {
     shell::stdout_of(gzip.arg(documents.join("changelog")))?;
     let architecture = shell::output("dpkg", ["--print-architecture"])?;
     fs::create_dir_all(tree.join("DEBIAN"))?;
-    let depends = libraries(&tree.join(BINARY.package).join("traxtent"))?;
+    let depends = libraries(&artifacts.linked())?;
     fs::write(
         tree.join("DEBIAN/control"),
         control(artifacts, &architecture, &depends, &tree)?,
     )?;
+    fs::write(tree.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
     fs::write(tree.join("DEBIAN/md5sums"), checksums(&tree)?)?;
     shell::stdout_of(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&tree))?;
     let package = artifacts
@@ -136,7 +144,8 @@ fn control(
          Description: physical structure of disks: find it, model it, use it\n \
          traxtent finds where the tracks of a disk are, models the disk exactly, and\n \
          lays data out along the tracks. It runs on disks that you have and on models\n \
-         of disks that you do not, and shows what alignment is worth.\n",
+         of disks that you do not, and shows what alignment is worth. A library in C\n \
+         has the modelled disk for other programs.\n",
         version = artifacts.version,
     ))
 }
