@@ -90,7 +90,7 @@ impl DriveServer {
             try_beside(path)
                 .map_err(|error| ServeError::file(FileRole::Receipt, path, "write", error))?;
         }
-        Ok(DriveServer {
+        let server = DriveServer {
             store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
             log: settings.log.as_deref().map(Log::create).transpose()?,
             control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
@@ -100,7 +100,12 @@ impl DriveServer {
             scenario,
             drive,
             settings,
-        })
+        };
+        if let Some(path) = &server.settings.receipt {
+            remove_file(path)
+                .map_err(|error| ServeError::file(FileRole::Receipt, path, "remove", error))?;
+        }
+        Ok(server)
     }
 
     /// Returns the settings.
@@ -122,7 +127,14 @@ impl DriveServer {
             seed: self.scenario.seed,
             scheduler: self.settings.profile.queue.scheduler,
         };
-        Some(tally.receipt(&subject, clock, &running.load))
+        let mut receipt = tally.receipt(&subject, clock, &running.load);
+        let now = clock.now();
+        let faults = self.scenario.faults.iter();
+        receipt.pending_faults = faults
+            .filter(|scheduled| scheduled.at > now)
+            .map(|scheduled| receipt::timed(scheduled.at, &scheduled.fault))
+            .collect();
+        Some(receipt)
     }
 
     /// Sends a command to the drive and waits for its completion. If `durable` is set, the data
@@ -426,6 +438,15 @@ fn try_beside(path: &Path) -> std::io::Result<()> {
     let new = beside(path);
     std::fs::write(&new, [])?;
     std::fs::remove_file(&new)
+}
+
+/// Removes the file of an earlier run, which would otherwise be taken for this run's if this run is
+/// killed. Special files stay.
+fn remove_file(path: &Path) -> std::io::Result<()> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    std::fs::remove_file(path)
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use traxtent_model::disk::{Command, Completion, FaultEvent};
+use traxtent_model::disk::{Command, Completion, Fault, FaultEvent};
 use traxtent_model::drive::ServedBy;
 use traxtent_model::profile::{Profile, Scheduler};
 use traxtent_units::stats::{Moments, Quantiles};
-use traxtent_units::{Count, Span};
+use traxtent_units::{Count, SimTime, Span};
 
 use super::clock::{Clock, cpus};
 use super::load::{Load, MachineLoad};
@@ -57,6 +57,9 @@ pub struct Receipt {
     /// The last thousand faults that occurred, from the scenario and from `traxtent fault`, with
     /// their simulated times.
     pub faults: Vec<String>,
+    /// The faults of the scenario whose time has not come, with their simulated times.
+    #[serde(default)]
+    pub pending_faults: Vec<String>,
     /// The lateness of responses, in real time.
     pub lateness_us: Percentiles,
     /// The transport time by which the model saw requests before their arrival, in real time, as
@@ -349,9 +352,8 @@ impl ReceiptStatistics {
         if self.faults.len() == FAULTS_KEPT {
             self.faults.pop_front();
         }
-        let at = event.at.as_ms();
-        self.faults
-            .push_back(format!("{at:.3} ms: {}{what}", event.fault));
+        let fault = timed(event.at, &event.fault);
+        self.faults.push_back(format!("{fault}{what}"));
     }
 
     /// Returns the receipt so far.
@@ -382,6 +384,7 @@ impl ReceiptStatistics {
                 flushes: flushes.times(),
             },
             faults: self.faults.iter().cloned().collect(),
+            pending_faults: Vec::new(),
             lateness_us: Percentiles::of(&mut self.lateness, us),
             transport_us: Percentiles::of(&mut self.transport, us),
             share_late_1_percent: self.late as f64 / requests.max(1) as f64,
@@ -543,6 +546,12 @@ impl Receipt {
                 self.faults.len()
             ));
         }
+        if let Some(first) = self.pending_faults.first() {
+            lines.push(format!(
+                "faults      {} of the scenario did not occur, since the run was shorter; the first at {first}",
+                self.pending_faults.len()
+            ));
+        }
         let verdict = match self.verdict {
             ReceiptVerdict::Trustworthy => "trustworthy",
             ReceiptVerdict::NotTrustworthy => "not trustworthy",
@@ -559,6 +568,11 @@ impl Receipt {
         lines.extend(self.notes.iter().map(|note| format!("drive       {note}")));
         lines
     }
+}
+
+/// Returns a fault with its time.
+pub(super) fn timed(at: SimTime, fault: &Fault) -> String {
+    format!("{:.3} ms: {fault}", at.as_ms())
 }
 
 impl KindTimes {

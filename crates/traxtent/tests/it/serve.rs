@@ -52,6 +52,36 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
+/// Is the receipt of an earlier run removed at the start, so that it cannot be taken for that of a
+/// server that is killed? Does the receipt name the faults whose time has not come?
+#[test]
+fn receipts_are_of_this_run() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("r.json", "{ \"verdict\": \"trustworthy\" }");
+    let faults = "{ at = \"0 s\", fault = \"stall\", for = \"1 ms\" }, { at = \"1 h\", fault = \"power-cut\" }";
+    write("s.toml", &format!("faults = [ {faults} ]\n"));
+    let options = ["--scenario", "s.toml", "--receipt", "r.json"];
+    let command = ["--", "sh", "-c", "sleep 0.1; test ! -e r.json"];
+    let line = [&["serve", "atlas10k2"], &options[..], &command].concat();
+    let answer = traxtent_in(folder.path(), &line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let says = "faults      1 of the scenario did not occur, since the run was shorter; the first at 3600000.000 ms: power-cut";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let receipt = fs::read(folder.path().join("r.json")).unwrap();
+    let receipt: Value = serde_json::from_slice(&receipt).unwrap();
+    assert_eq!(
+        receipt["faults"].as_array().map(Vec::len),
+        Some(1),
+        "{receipt}"
+    );
+    let pending = receipt["pending_faults"][0].as_str().unwrap();
+    assert!(
+        pending.starts_with("3600000.000 ms: power-cut"),
+        "{receipt}"
+    );
+}
+
 /// With `--require-trustworthy`, is the exit status of a run with late responses 4, and that of any
 /// other run unchanged? A drive whose time passes a thousand times as fast as real time has
 /// response times of some microseconds, which no machine delivers on time. A drive without
