@@ -125,7 +125,7 @@ impl Disk {
     pub(crate) fn beyond_end(&mut self, command: &str, lbn: u64, sectors: u32) -> Status {
         let capacity = self.model.capacity().0;
         self.refuse(&format!(
-            "{command} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+            "{command} of {} at LBN {lbn}: the drive ends before LBN {capacity}",
             Count(sectors, "sector")
         ))
     }

@@ -118,7 +118,7 @@ pub fn summarize(
             return Err(FileError::Unsuitable {
                 path: system.device.clone(),
                 why: format!(
-                    "the track map ends at LBN {}, before the end of the file",
+                    "the track map ends before LBN {}, before the end of the file",
                     partition.map().end()
                 ),
             });

@@ -171,7 +171,7 @@ fn by_timing(
                 moved = Some(MovedBoundary {
                     lbn: track.end(),
                     says: format!(
-                        "the track from LBN {} ends at LBN {}",
+                        "the track from LBN {} ends before LBN {}",
                         found.first_lbn,
                         found.first_lbn.0 + u64::from(found.sectors)
                     ),

@@ -157,7 +157,7 @@ impl Target for SimTarget {
         let place = self.geometry().locate(lbn);
         place.ok_or_else(|| {
             let Sectors(end) = self.identity.capacity;
-            TargetError::Refused(format!("LBN {lbn}: the drive ends at LBN {end}"))
+            TargetError::Refused(format!("LBN {lbn}: the drive ends before LBN {end}"))
         })
     }
 

@@ -155,11 +155,11 @@ fn only_reads_within_bounds_are_served() {
         (Request::read(Lbn(9), u32::MAX), "expected 1 to 131072"),
         (
             Request::read(Lbn(SECTORS - 1), 2),
-            "the device ends at LBN 65536",
+            "the device ends before LBN 65536",
         ),
         (
             Request::read(Lbn(u64::MAX), 2),
-            "the device ends at LBN 65536",
+            "the device ends before LBN 65536",
         ),
     ] {
         let error = target.request(request).unwrap_err().to_string();

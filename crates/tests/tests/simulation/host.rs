@@ -210,7 +210,7 @@ fn impossible_requests_end_the_run() {
         (
             (0, Request::read(Lbn(u64::MAX), 8)),
             format!(
-                "request 2: read of 8 sectors at LBN {}: the drive ends at LBN {capacity}",
+                "request 2: read of 8 sectors at LBN {}: the drive ends before LBN {capacity}",
                 u64::MAX
             ),
         ),

@@ -146,5 +146,5 @@ fn a_short_map_is_refused() {
     }];
     let error = summarize(&extents, &builder.file_system(8), &drives).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("the track map ends at LBN 500"), "{text}");
+    assert!(text.contains("the track map ends before LBN 500"), "{text}");
 }

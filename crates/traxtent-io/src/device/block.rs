@@ -128,7 +128,7 @@ impl BlockTarget {
             let (path, problem) = (
                 path.to_owned(),
                 TargetError::Refused(format!(
-                    "LBNs {} to {}: the device ends at LBN {capacity}",
+                    "LBNs {} to {}: the device ends before LBN {capacity}",
                     lbns.start, lbns.end
                 )),
             );
@@ -295,7 +295,7 @@ impl Target for BlockTarget {
         }
         if request.end() > Lbn(capacity) {
             let end = request.end();
-            let why = format!("LBNs {lbn} to {end}: the device ends at LBN {capacity}");
+            let why = format!("LBNs {lbn} to {end}: the device ends before LBN {capacity}");
             return Err(TargetError::Refused(why));
         }
         let start = lbn * sector;

@@ -45,7 +45,7 @@ pub enum DiskError {
     EndOfTime,
     /// A fault refers to sectors that the drive does not have.
     #[error(
-        "{fault} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+        "{fault} of {} at LBN {lbn}: the drive ends before LBN {capacity}",
         Count(sectors, "sector")
     )]
     FaultBeyondEnd {

@@ -90,7 +90,7 @@ impl Completion {
 pub enum RequestError {
     /// The request extends beyond the last sector.
     #[error(
-        "{op} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+        "{op} of {} at LBN {lbn}: the drive ends before LBN {capacity}",
         Count(sectors, "sector")
     )]
     BeyondEnd {

@@ -291,7 +291,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
         let what = "address translation";
         let Sectors(end) = self.identity.capacity;
         if lbn.0 >= end {
-            return refuse(format!("LBN {lbn}: the drive ends at LBN {end}"));
+            return refuse(format!("LBN {lbn}: the drive ends before LBN {end}"));
         }
         let form = AddressFormat::of_block(lbn);
         match self.translation(Address::Block(lbn), form, AddressFormat::PhysicalSector) {

@@ -67,7 +67,7 @@ pub fn verify_on(
     if map.end().0 > capacity {
         return MapVerdict::Moved(MovedBoundary {
             lbn: map.end(),
-            says: format!("the drive ends at LBN {capacity}"),
+            says: format!("the drive ends before LBN {capacity}"),
         });
     }
     let checked = traxtent_probe::check_map(target, map, SAMPLE, &mut Rng::new(seed), progress);

@@ -156,7 +156,7 @@ fn write_track(drive: &NamedDrive, lbn: Lbn, format: Format, out: &mut impl Writ
     let geometry = &*drive.geometry;
     let (Some(track), Some(place)) = (geometry.track_of(lbn), geometry.locate(lbn)) else {
         return Err(Failure::input(format!(
-            "--lbn {lbn}: {} ends at LBN {}",
+            "--lbn {lbn}: {} ends before LBN {}",
             drive.name,
             geometry.capacity().0
         )));

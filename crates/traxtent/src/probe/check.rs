@@ -149,7 +149,7 @@ fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
 fn fits_size(file: &MapFile, identity: &Identity) -> Result<(), String> {
     if file.tracks.end().0 > identity.capacity.0 {
         return Err(format!(
-            "ends at LBN {}, but the drive ends at LBN {}",
+            "ends before LBN {}, but the drive ends before LBN {}",
             file.tracks.end(),
             identity.capacity.0
         ));

@@ -61,7 +61,7 @@ impl ProbePlan {
         if let Some(region) = &args.region {
             if region.end > whole.end {
                 return Err(Failure::input(format!(
-                    "--region {}..{}: {} ends at LBN {}",
+                    "--region {}..{}: {} ends before LBN {}",
                     region.start, region.end, name, whole.end
                 )));
             }

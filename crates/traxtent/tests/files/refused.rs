@@ -78,13 +78,13 @@ fn refusals_say_why() {
         std::slice::from_ref(&path),
         &short.display().to_string(),
     ));
-    let says = format!("{device}: the track map ends at LBN {end}, before the end of the file");
+    let says = format!("{device}: the track map ends before LBN {end}, before the end of the file");
     assert_refused(&answer, 2, &says);
 
     let mut command = Command::new(TRAXTENT);
     command.args(["file", "realign", "--map", MAP]).arg(&path);
     let says = format!(
-        "{MAP}: ends at LBN 23086806, but the drive ends at LBN {}",
+        "{MAP}: ends before LBN 23086806, but the drive ends before LBN {}",
         96 << 11
     );
     assert_refused(&said(command), 2, &says);

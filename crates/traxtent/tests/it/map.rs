@@ -68,7 +68,7 @@ fn one_lbn() {
     let answer = traxtent(&["map", "atlas10k2", "--lbn", "99999999999"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("atlas10k2 ends at LBN"),
+        answer.err.contains("atlas10k2 ends before LBN 23086806\n"),
         "{}",
         answer.err
     );

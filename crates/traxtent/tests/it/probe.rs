@@ -98,7 +98,7 @@ fn region() {
     let answer = run(&["probe", "atlas10k2", "--region", "0..99999999"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("atlas10k2 ends at LBN 23086806"),
+        answer.err.contains("atlas10k2 ends before LBN 23086806"),
         "{}",
         answer.err
     );
@@ -242,7 +242,7 @@ fn checks_an_old_map() {
     assert!(
         answer
             .err
-            .contains("ends at LBN 4000000000, but the drive ends at"),
+            .contains("ends before LBN 4000000000, but the drive ends before"),
         "{}",
         answer.err
     );

@@ -118,7 +118,7 @@ fn refusals() {
     let mut sector = [0; 512];
     assert_eq!(
         refused(disk.read(2000, &mut sector).unwrap_err()),
-        "read of 1 sector at LBN 2000: the drive ends at LBN 2000"
+        "read of 1 sector at LBN 2000: the drive ends before LBN 2000"
     );
     assert_eq!(
         refused(disk.write(0, &[0; 100]).unwrap_err()),
@@ -126,7 +126,7 @@ fn refusals() {
     );
     assert_eq!(
         refused(disk.trim(1999, 2).unwrap_err()),
-        "write of 2 sectors at LBN 1999: the drive ends at LBN 2000"
+        "write of 2 sectors at LBN 1999: the drive ends before LBN 2000"
     );
     assert_eq!(
         refused(disk.read(0, &mut []).unwrap_err()),

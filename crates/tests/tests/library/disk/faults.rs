@@ -315,6 +315,6 @@ fn a_scenario_plays_on_the_disks_clock() {
             .unwrap();
     assert_eq!(
         disk.schedule_faults(&beyond).unwrap_err().to_string(),
-        "slow-sector of 1 sector at LBN 2000: the drive ends at LBN 2000"
+        "slow-sector of 1 sector at LBN 2000: the drive ends before LBN 2000"
     );
 }

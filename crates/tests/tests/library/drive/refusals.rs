@@ -14,18 +14,18 @@ fn impossible_requests_are_refused_with_a_reason() {
     for (request, message) in [
         (
             read(1999, 2),
-            "read of 2 sectors at LBN 1999: the drive ends at LBN 2000",
+            "read of 2 sectors at LBN 1999: the drive ends before LBN 2000",
         ),
         (
             write(2000, 1),
-            "write of 1 sector at LBN 2000: the drive ends at LBN 2000",
+            "write of 1 sector at LBN 2000: the drive ends before LBN 2000",
         ),
         (
             Request {
                 op: Op::Verify,
                 ..read(u64::MAX, u32::MAX)
             },
-            "verify of 4294967295 sectors at LBN 18446744073709551615: the drive ends at LBN 2000",
+            "verify of 4294967295 sectors at LBN 18446744073709551615: the drive ends before LBN 2000",
         ),
         (read(7, 0), "read at LBN 7: zero sectors"),
         (
