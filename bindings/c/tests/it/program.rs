@@ -39,6 +39,7 @@ impl Program {
             .arg(crate_path(source))
             // Linking with the static library takes longer; a separate test does that.
             .arg(library_folder().join("libtraxtent_c.so"))
+            .arg(format!("-Wl,-rpath,{}", library_folder().display()))
             .arg("-o")
             .arg(folder.path().join("program"))
             .status()
