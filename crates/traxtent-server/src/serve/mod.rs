@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
@@ -32,7 +32,8 @@ pub use clock::Speed;
 pub use error::ServeError;
 pub use load::MachineLoad;
 pub use receipt::{
-    KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt, ReceiptVerdict,
+    FileOperations, FileTimes, KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt,
+    ReceiptVerdict,
 };
 pub use settings::Settings;
 pub use store::memory_limit;
@@ -126,6 +127,7 @@ impl DriveServer {
             sha256: &self.sha256,
             seed: self.scenario.seed,
             scheduler: self.settings.profile.queue.scheduler,
+            file: self.store.file_times(),
         };
         let mut receipt = tally.receipt(&subject, clock, &running.load);
         let now = clock.now();
@@ -137,8 +139,8 @@ impl DriveServer {
         Some(receipt)
     }
 
-    /// Sends a command to the drive and waits for its completion. If `durable` is set, the data
-    /// file is then synchronized.
+    /// Sends a command to the drive and waits for its completion. If `durable` is set and there is a
+    /// data file, a flush's data is then written to the file, and the file is synchronized.
     fn submit_and_sync(
         &self,
         running: &Running,
@@ -147,7 +149,10 @@ impl DriveServer {
         durable: bool,
     ) -> Result<Delivered, ServiceError> {
         let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
-        if durable && delivered.completion.outcome.is_ok() {
+        if durable && self.store.is_file() && delivered.completion.outcome.is_ok() {
+            if command == Command::Flush {
+                running.paced.write_out()?;
+            }
             self.store.sync()?;
         }
         Ok(delivered)
@@ -172,7 +177,7 @@ impl DriveServer {
         let mut tally = self.tally.lock();
         match ended {
             Ok(delivered) => {
-                tally.add(&delivered);
+                tally.add(&delivered, self.settings.speed);
                 drop(tally);
                 self.log_row(&delivered);
                 Ok(())
@@ -182,6 +187,16 @@ impl DriveServer {
                 Err(error)
             }
         }
+    }
+
+    /// Carries out a read, and adds its duration to `time` if the data is in a file.
+    fn timed<T>(&self, time: &Cell<Duration>, read: impl FnOnce() -> T) -> T {
+        let begun = self.store.is_file().then(Instant::now);
+        let result = read();
+        if let Some(begun) = begun {
+            time.set(time.get() + begun.elapsed());
+        }
+        result
     }
 
     /// Adds a row to the log if the drive has processed the command.
@@ -195,7 +210,8 @@ impl DriveServer {
         if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
             let mut arrival = delivered.arrival;
             // The log's `measured` column is the response time as delivered.
-            arrival.measured = Some(delivered.delivered_at.since(arrival.at));
+            let measured = delivered.delivered_at.since(arrival.at) + delivered.held_up;
+            arrival.measured = Some(measured);
             log.push(Outcome {
                 arrival,
                 completion: drive::Completion {
@@ -324,26 +340,34 @@ impl BlockService for DriveServer {
             let command = Command::Read { lbn, sectors };
             let into = RefCell::new(&mut *buffer);
             let fetched = Cell::new(None);
+            let file_time = Cell::new(Duration::ZERO);
             let fetch_early = || {
                 let changes = self.store.changes();
-                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
+                if self.timed(&file_time, || {
+                    self.store.read(&mut into.borrow_mut(), offset).is_ok()
+                }) {
                     fetched.set(Some(changes));
                 }
             };
-            let (delivered, fetched) =
+            let (mut delivered, fetched) =
                 running
                     .paced
                     .serve(command, Vec::new(), fetch_early, |disk| {
-                        if disk.unflushed_bytes() > 0 {
-                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
+                        if disk.unflushed_bytes() + disk.backlog_bytes() > 0 {
+                            return Some(
+                                self.timed(&file_time, || disk.fetch(lbn, &mut into.borrow_mut())),
+                            );
                         }
-                        // If no data is volatile, the media hold the newest data.
+                        // If no data is cached, the media hold the newest data.
                         (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
                     })?;
             if delivered.completion.outcome.is_ok() {
                 // The model is unlocked now, so no other request waits for this read.
-                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
+                fetched.unwrap_or_else(|| {
+                    Ok(self.timed(&file_time, || self.store.read(buffer, offset))?)
+                })?;
             }
+            delivered.file_time = file_time.get();
             Ok(delivered)
         })
     }

@@ -7,12 +7,16 @@
 //! request to serve. The model is evaluated lazily: a late poll delays the delivery of a
 //! completion, but does not change the completion time.
 //!
-//! No lock is held while a thread sleeps.
+//! No lock is held while a thread sleeps. A flush of a drive whose data is in memory only marks
+//! data durable; the pacer copies it to the media in pieces afterwards. With a data file, the
+//! flush's own thread copies it before the response, and unlocks the model after each piece.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use traxtent_model::disk::{self, Command, Completion, Disk, Fault, FaultEvent, PowerCutResult};
 use traxtent_units::{SimTime, Span};
@@ -36,6 +40,8 @@ pub(super) struct RealTimeDrive {
     /// The transport time to subtract, if any.
     transport: Option<Transport>,
     state: Mutex<State>,
+    /// The number of threads that wait for the state.
+    contenders: AtomicUsize,
     pacer: OnceLock<Thread>,
 }
 
@@ -53,6 +59,9 @@ struct State {
     last: SimTime,
     /// The time at which the pacer polls next.
     next_poll: Option<SimTime>,
+    /// The time from which the pacer may copy the next piece of flushed data to the media; `None`
+    /// if flushes do so themselves.
+    next_write_out: Option<SimTime>,
     stopped: bool,
 }
 
@@ -82,12 +91,27 @@ pub(super) struct Delivered {
     /// The time by which the request's arrival in the model was moved earlier, if transport time is
     /// subtracted.
     pub(super) transport_subtracted: Option<Span>,
+    /// The time from the request's arrival until it could enter the model, which had advanced in
+    /// the meantime. It is part of the lateness.
+    pub(super) held_up: Span,
+    /// The time that a read spent reading the data file.
+    pub(super) file_time: Duration,
     /// The time at which the waiting thread continued.
     pub(super) delivered_at: SimTime,
 }
 
 /// The end of the simulated clock: half of its range, so that no sum overflows.
 const SIM_TIME_MAX: SimTime = SimTime(u64::MAX / 2);
+
+/// The maximum number of bytes of flushed data that are copied to the media while the model is
+/// locked: some tens of microseconds.
+const WRITE_OUT_PIECE: u64 = 64 << 10;
+/// The pause of the pacer between two pieces, during which requests can lock the model.
+const WRITE_OUT_PAUSE: Duration = Duration::from_micros(100);
+/// The pause after a piece for which there was no room.
+const WRITE_OUT_RETRY: Duration = Duration::from_secs(1);
+/// The maximum time for which a flush gives way to other threads after a piece.
+const GIVE_WAY_MAX: Duration = Duration::from_micros(200);
 
 impl RealTimeDrive {
     /// Creates the drive from an idle disk with `faults` scheduled faults, and starts the clock.
@@ -112,8 +136,10 @@ impl RealTimeDrive {
                 events: VecDeque::new(),
                 last: SimTime::ZERO,
                 next_poll: None,
+                next_write_out: settings.file.is_none().then_some(SimTime::ZERO),
                 stopped: false,
             }),
+            contenders: AtomicUsize::new(0),
             pacer: OnceLock::new(),
         })
     }
@@ -139,7 +165,7 @@ impl RealTimeDrive {
     ///
     /// The command's arrival in the model is earlier than the real one by up to its transport time.
     /// This never changes past events, and no response is delivered before its completion in the
-    /// model.
+    /// model. The real arrival is the time of this call, before the wait for the model's lock.
     pub(super) fn serve<T>(
         &self,
         command: Command,
@@ -148,14 +174,18 @@ impl RealTimeDrive {
         then: impl FnOnce(&Disk<StoreMedia>) -> T,
     ) -> Result<(Delivered, T), ServiceError> {
         let mut meanwhile = Some(meanwhile);
+        let arrived = self.now()?;
         let mut state = self.lock();
-        let at = self.now()?;
-        let seen = self.transport.as_ref().map(|transport| {
+        let taken = self.transport.as_ref().map_or(Span(0), |transport| {
             let taken = transport.of(state.response_bytes(&command));
-            state.backdated(at, self.clock.simulated(taken))
+            self.clock.simulated(taken)
         });
-        let subtracted = seen.map(|seen| at.since(seen));
-        let number = state.submit(seen.unwrap_or(at), command, data)?;
+        let now = self.now()?;
+        let seen = state.backdated(now, now.since(arrived) + taken);
+        let subtracted = self.transport.as_ref();
+        let subtracted = subtracted.map(|_| arrived.saturating_since(seen));
+        let held_up = seen.saturating_since(arrived);
+        let number = state.submit(seen, command, data)?;
         loop {
             // Commands that take no time are complete now, without unlocking the model.
             let at = self.clock.now();
@@ -171,6 +201,8 @@ impl RealTimeDrive {
                     arrival,
                     completion,
                     transport_subtracted: subtracted,
+                    held_up,
+                    file_time: Duration::ZERO,
                     delivered_at: at,
                 };
                 return Ok((delivered, then(state.port.unit())));
@@ -187,6 +219,18 @@ impl RealTimeDrive {
             }
             state = self.lock();
         }
+    }
+
+    /// Copies all flushed data to the media, in pieces between which other threads can lock the
+    /// model.
+    pub(super) fn write_out(&self) -> Result<(), ServiceError> {
+        while self.lock().port.unit_mut().write_out(WRITE_OUT_PIECE)? {
+            let begun = Instant::now();
+            while self.contenders.load(Ordering::Relaxed) > 0 && begun.elapsed() < GIVE_WAY_MAX {
+                thread::yield_now();
+            }
+        }
+        Ok(())
     }
 
     /// Injects a fault now.
@@ -238,6 +282,7 @@ impl RealTimeDrive {
                 if state.stopped || state.advance(self.clock.now()).is_err() {
                     return;
                 }
+                state.write_out_piece(&self.clock);
                 state.next_poll = state.next_poll_time();
                 state.next_poll
             };
@@ -260,9 +305,12 @@ impl RealTimeDrive {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        self.contenders.fetch_add(1, Ordering::Relaxed);
+        let state = self.state.lock();
+        self.contenders.fetch_sub(1, Ordering::Relaxed);
         // After a panic of the model in another thread, its state is undefined. The poisoned lock
         // makes the next request panic too.
-        self.state.lock().expect("the model has not panicked")
+        state.expect("the model has not panicked")
     }
 }
 
@@ -371,15 +419,33 @@ impl State {
         Ok(())
     }
 
-    /// Returns the time at which the pacer must poll the model. This is the model's next event if a
-    /// waiting thread has no completion time yet, or if a fault could change a completion time.
+    /// Copies a piece of flushed data to the media, unless it is too early or a flush does so.
+    fn write_out_piece(&mut self, clock: &Clock) {
+        if self.write_out_time().is_some_and(|at| at <= clock.now()) {
+            let pause = match self.port.unit_mut().write_out(WRITE_OUT_PIECE) {
+                Ok(_) => WRITE_OUT_PAUSE,
+                // The data is durable where it is. Writes report the lack of room.
+                Err(_) => WRITE_OUT_RETRY,
+            };
+            self.next_write_out = Some(clock.now() + clock.simulated(pause));
+        }
+    }
+
+    /// Returns the time from which the pacer may copy the next piece of flushed data; `None` if
+    /// there is none.
+    fn write_out_time(&self) -> Option<SimTime> {
+        self.next_write_out
+            .filter(|_| self.port.unit().backlog_bytes() > 0)
+    }
+
+    /// Returns the time at which the pacer must continue. This is the model's next event if a
+    /// waiting thread has no completion time yet, or if a fault could change a completion time. It
+    /// is earlier if flushed data is to be copied.
     fn next_poll_time(&self) -> Option<SimTime> {
         let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
-        if self.faults > 0 || self.waiting.values().any(unsure) {
-            self.port.next_wakeup()
-        } else {
-            None
-        }
+        let is_open = self.faults > 0 || self.waiting.values().any(unsure);
+        let poll = is_open.then(|| self.port.next_wakeup()).flatten();
+        poll.into_iter().chain(self.write_out_time()).min()
     }
 }
 
@@ -389,4 +455,99 @@ fn record(events: &mut VecDeque<FaultEvent>, event: FaultEvent) {
         events.pop_front();
     }
     events.push_back(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_model::drive::Drive;
+    use traxtent_model::profile::builtin;
+    use traxtent_units::Lbn;
+
+    use super::super::store::Store;
+    use super::*;
+
+    fn start(name: &str) -> Arc<RealTimeDrive> {
+        let settings = Settings::of(name, builtin(name).unwrap());
+        let drive = Drive::new(&settings.profile).unwrap();
+        let media = StoreMedia(Arc::new(Store::open(None, 0).unwrap()));
+        RealTimeDrive::start(Disk::with_media(drive, media), 0, &settings)
+    }
+
+    fn serve(paced: &RealTimeDrive, command: Command, data: Vec<u8>) -> Delivered {
+        paced.serve(command, data, || (), |_| ()).unwrap().0
+    }
+
+    /// Does a request arrive when it asks for the model, although the model is locked for longer?
+    #[test]
+    fn arrivals_precede_the_wait_for_the_model() {
+        let paced = start("atlas10k2");
+        let state = paced.lock();
+        let host = {
+            let paced = Arc::clone(&paced);
+            thread::spawn(move || serve(&paced, Command::Flush, Vec::new()))
+        };
+        while paced.contenders.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let asked = paced.clock.now();
+        while paced.clock.now() < asked + Span::from_ms(1.0) {
+            thread::yield_now();
+        }
+        drop(state);
+        let delivered = host.join().unwrap();
+        assert!(delivered.arrival.at <= asked, "{delivered:?}");
+        assert!(delivered.delivered_at >= asked + Span::from_ms(1.0));
+    }
+
+    /// If the model has advanced beyond a request's arrival, is the difference known?
+    #[test]
+    fn requests_that_cannot_enter_the_past_are_held_up() {
+        let paced = start("atlas10k2");
+        let mut state = paced.lock();
+        let host = {
+            let paced = Arc::clone(&paced);
+            thread::spawn(move || serve(&paced, Command::Flush, Vec::new()))
+        };
+        while paced.contenders.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let asked = paced.clock.now();
+        while paced.clock.now() <= asked {
+            thread::yield_now();
+        }
+        let last = paced.clock.now();
+        state.last = last;
+        drop(state);
+        let delivered = host.join().unwrap();
+        assert!(delivered.arrival.at > last, "{delivered:?}");
+        assert!(delivered.held_up > last.since(asked), "{delivered:?}");
+    }
+
+    /// Does the pacer copy flushed data to the media without further requests?
+    #[test]
+    fn the_pacer_copies_flushed_data() {
+        let paced = start("generic-20tb");
+        let pacer = paced.pace().unwrap();
+        let (sectors, bytes) = (2048, 2048 * 512);
+        for lbn in [Lbn(0), Lbn(1 << 20)] {
+            let fua = false;
+            let command = Command::Write { lbn, sectors, fua };
+            serve(&paced, command, vec![7; bytes]);
+        }
+        serve(&paced, Command::Flush, Vec::new());
+        assert_eq!(paced.lock().port.unit().unflushed_bytes(), 0);
+        let begun = Instant::now();
+        while paced.lock().port.unit().backlog_bytes() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(1));
+        }
+        let mut back = vec![0; bytes];
+        let state = paced.lock();
+        let media = &state.port.unit().media().0;
+        media.read(&mut back, (1 << 20) * 512).unwrap();
+        assert!(back.iter().all(|byte| *byte == 7));
+        drop(state);
+        paced.stop();
+        pacer.join().unwrap();
+    }
 }

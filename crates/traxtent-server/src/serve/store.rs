@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::RwLock;
 use rustix::fs::{FallocateFlags, SeekFrom};
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
+use super::receipt::{FileOperations, FileTimes};
 use crate::service::{FileRole, ServiceError};
 use traxtent_io::device::guard::{self, DirectIo, Refusal};
 
@@ -25,6 +27,39 @@ use traxtent_io::device::guard::{self, DirectIo, Refusal};
 pub(super) struct Store {
     place: Place,
     changes: AtomicU64,
+    /// The time that the data file took.
+    reads: Stopwatch,
+    writes: Stopwatch,
+    syncs: Stopwatch,
+}
+
+/// The number and the duration of operations on the data file.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    count: AtomicU64,
+    total_ns: AtomicU64,
+    longest_ns: AtomicU64,
+}
+
+impl Stopwatch {
+    fn time<T>(&self, operation: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let result = operation();
+        let ns = begun.elapsed().as_nanos() as u64;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.total_ns.fetch_add(ns, Ordering::Relaxed);
+        self.longest_ns.fetch_max(ns, Ordering::Relaxed);
+        result
+    }
+
+    fn operations(&self) -> FileOperations {
+        let us = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 / 1000.0;
+        FileOperations {
+            count: self.count.load(Ordering::Relaxed),
+            total_us: us(&self.total_ns),
+            max_us: us(&self.longest_ns),
+        }
+    }
 }
 
 /// The location of the data.
@@ -42,6 +77,10 @@ enum Place {
 /// The size of a stripe in bytes, and the number of memories in rotation.
 const STRIPE: u64 = 1 << 20;
 const MEMORIES: u64 = 64;
+
+/// The maximum memory in bytes for pages that a write covers in part, and for their tables, beyond
+/// a 64th of the write's size.
+const WRITE_OVERHEAD_MAX: u64 = 16 << 10;
 
 /// The maximum size in bytes of a write whose memory is prefetched.
 const PREFETCH_MAX: u64 = 32 << 10;
@@ -70,10 +109,31 @@ impl Store {
             Some(path) => Place::File(Store::open_file(path, bytes)?),
             None => Store::memory(memory_limit().unwrap_or(u64::MAX)),
         };
-        Ok(Store {
+        Ok(Store::at(place))
+    }
+
+    fn at(place: Place) -> Store {
+        Store {
             place,
             changes: AtomicU64::new(0),
+            reads: Stopwatch::default(),
+            writes: Stopwatch::default(),
+            syncs: Stopwatch::default(),
+        }
+    }
+
+    /// Returns the time that operations on the data file took so far; `None` without a file.
+    pub(super) fn file_times(&self) -> Option<FileTimes> {
+        self.is_file().then(|| FileTimes {
+            reads: self.reads.operations(),
+            writes: self.writes.operations(),
+            syncs: self.syncs.operations(),
+            lateness_share: 0.0,
         })
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
     }
 
     fn memory(limit: u64) -> Place {
@@ -118,7 +178,10 @@ impl Store {
 
     pub(super) fn read(&self, into: &mut [u8], at: u64) -> Result<(), MediaError> {
         match &self.place {
-            Place::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
+            Place::File(file) => {
+                let read = self.reads.time(|| file.read_exact_at(into, at));
+                read.map_err(|error| failed(&error))
+            }
             Place::Memory { memories, .. } => {
                 stripes(at, into.len() as u64).try_for_each(|stripe| {
                     let memory = memories[stripe.memory].read();
@@ -145,7 +208,10 @@ impl Store {
 
     fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
         let written = match &self.place {
-            Place::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
+            Place::File(file) => {
+                let written = self.writes.time(|| file.write_all_at(data, at));
+                written.map_err(|error| failed(&error))
+            }
             Place::Memory { memories, left } => {
                 stripes(at, data.len() as u64).try_for_each(|stripe| {
                     let mut memory = memories[stripe.memory].write();
@@ -161,7 +227,10 @@ impl Store {
     /// Zeroes bytes, and releases their space if possible.
     fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
         let zeroed = match &self.place {
-            Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
+            Place::File(file) => {
+                let zeroed = self.writes.time(|| zero(file, at, count));
+                zeroed.map_err(|error| failed(&error))
+            }
             Place::Memory { memories, left } => stripes(at, count).try_for_each(|stripe| {
                 let mut memory = memories[stripe.memory].write();
                 let before = memory.bytes_held();
@@ -177,10 +246,13 @@ impl Store {
     /// Makes the data file's written data durable.
     pub(super) fn sync(&self) -> Result<(), ServiceError> {
         match &self.place {
-            Place::File(file) => file.sync_data().map_err(|error| ServiceError::Data {
-                what: "flush",
-                error,
-            }),
+            Place::File(file) => {
+                let synced = self.syncs.time(|| file.sync_data());
+                synced.map_err(|error| ServiceError::Data {
+                    what: "flush",
+                    error,
+                })
+            }
             Place::Memory { .. } => Ok(()),
         }
     }
@@ -307,6 +379,18 @@ impl Media for StoreMedia {
     fn sync(&mut self) -> Result<(), MediaError> {
         Ok(())
     }
+
+    /// The server writes the data to a file before the response to the flush, without keeping the
+    /// model locked. In memory, the data may stay where it is as long as there is room for it.
+    fn defers_writes(&self, bytes: u64, writes: u64) -> bool {
+        match &self.0.place {
+            Place::File(_) => true,
+            Place::Memory { left, .. } => {
+                let tables = bytes / 64 + writes * WRITE_OVERHEAD_MAX;
+                bytes + tables <= left.load(Ordering::Relaxed)
+            }
+        }
+    }
 }
 
 fn failed(error: &io::Error) -> MediaError {
@@ -355,14 +439,27 @@ mod tests {
         assert!(ends.iter().all(|end| *end == 3 * STRIPE));
     }
 
+    /// Is flushed data left for later only if there is surely memory for it?
+    #[test]
+    fn data_is_left_for_later_only_if_there_is_memory() {
+        let media = |limit| StoreMedia(Arc::new(Store::at(Store::memory(limit))));
+        let (bytes, writes) = (1 << 20, 2048);
+        assert!(!media(bytes).defers_writes(bytes, writes));
+        let mut enough = media(bytes + bytes / 64 + writes * WRITE_OVERHEAD_MAX);
+        assert!(enough.defers_writes(bytes, writes));
+        // Each write of 512 bytes takes a page and tables of its own.
+        for write in 0..writes {
+            enough
+                .write(write * ((MEMORIES + 1) * STRIPE), &[1; 512])
+                .unwrap();
+        }
+    }
+
     /// Do writes beyond the memory limit fail for lack of space, and does zeroing free space for
     /// them?
     #[test]
     fn memory_ends_at_its_limit() {
-        let store = Store {
-            place: Store::memory(64 << 10),
-            changes: AtomicU64::new(0),
-        };
+        let store = Store::at(Store::memory(64 << 10));
         let full = (0..64).find(|page| store.write(&[1; 512], page << 12).is_err());
         // Sixteen pages, minus the tables.
         assert!(
