@@ -19,6 +19,7 @@ static TEXTS: &[(&str, &str)] = texts![
     "Q01" "Q02" "Q03" "Q04" "Q05" "Q06" "Q07" "Q08" "Q09" "Q10" "Q11" "Q12" "Q13" "Q14"
     "P01" "P02" "P03" "P04" "P05" "P06" "P07"
     "A01" "A05" "A07" "A08"
+    "M01" "M02" "M03" "M04" "M05"
 ];
 
 /// A paper.
@@ -33,7 +34,7 @@ pub struct Paper {
 }
 
 /// The papers, in the order of listings.
-pub static PAPERS: [Paper; 4] = [
+pub static PAPERS: [Paper; 5] = [
     Paper {
         letter: 'T',
         name: "traxtents",
@@ -53,6 +54,11 @@ pub static PAPERS: [Paper; 4] = [
         letter: 'A',
         name: "4k",
         title: "Smith, Linux on 4 KB sector disks: practical advice",
+    },
+    Paper {
+        letter: 'M',
+        name: "modern",
+        title: "drives made after 2010: measurements and published rates",
     },
 ];
 

@@ -133,6 +133,7 @@ pub(super) fn model_profile(
             depth: 1,
             scheduler: Scheduler::Fcfs,
             preseek: Preseek::None,
+            ..QueueSpec::default()
         },
         cache: CacheSpec {
             enabled: false,
@@ -450,6 +451,7 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         depth,
         scheduler,
         preseek,
+        ..QueueSpec::default()
     })
 }
 

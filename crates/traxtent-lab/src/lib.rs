@@ -9,6 +9,7 @@
 //! unchanged.
 
 pub mod alignment;
+pub mod assumed;
 mod bench;
 pub mod blind;
 mod cpu;
@@ -20,6 +21,7 @@ pub mod jobs;
 pub mod linux;
 pub mod log;
 mod measurements;
+pub mod modern;
 pub mod probe_table;
 pub mod profiles;
 pub mod rotation;

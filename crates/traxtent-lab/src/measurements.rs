@@ -5,7 +5,7 @@ use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
 use crate::fs::{self, table2};
 use crate::{
-    alignment, excluded, extraction, linux, log, profiles, rotation, tpl, traxtents, video,
+    alignment, excluded, extraction, linux, log, modern, profiles, rotation, tpl, traxtents, video,
 };
 
 /// Measures numbers on a drive, always the same number of them in the same order.
@@ -117,6 +117,12 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("numberings", linux::layout::numberings),
     numbers("boundary-reads", linux::boundary_reads::measure).drawn(linux::boundary_reads::figure),
     numbers("reverse-pairs", linux::reverse_pairs::measure).drawn(linux::reverse_pairs::figure),
+    // Drives made after 2010.
+    numbers("modern-read-quantiles", modern::read_quantiles),
+    numbers("modern-reads-by-depth", modern::reads_by_depth),
+    numbers("modern-sequential", modern::sequential),
+    numbers("modern-writes-and-flushes", modern::writes_and_flushes),
+    numbers("modern-data-sheet-rates", modern::data_sheet_rates),
     // Alignment, with file systems of the running kernel.
     numbers("alignment-penalties", alignment::penalties)
         .drawn(alignment::figure)

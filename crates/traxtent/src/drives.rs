@@ -1,5 +1,8 @@
 //! `traxtent drives`: the built-in drives, and the sources of their figures.
 
+#[cfg(feature = "lab")]
+mod assumed;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +41,22 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show how much random reads and streams depend on a drive's assumed figures
+    ///
+    /// Each assumed figure is moved to the ends of its plausible range, alone, then all together.
+    /// The table has the mean time of a random read of 4 KB, the throughput of such reads with 32
+    /// outstanding, the rate of sequential reads in the first zone, and that over the whole drive.
+    #[cfg(feature = "lab")]
+    Assumed {
+        #[arg(help = TARGET_HELP)]
+        target: String,
+        /// The seed of the requests' positions
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write NAME.toml, a copy of another drive's profile to edit
     New {
         /// The name of the new drive
@@ -60,6 +79,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         None => list(args.json),
         Some(Verb::Show { target, json }) => show(target, args.json || *json),
+        #[cfg(feature = "lab")]
+        Some(Verb::Assumed { target, seed, json }) => {
+            assumed::run(target, *seed, args.json || *json)
+        }
         Some(Verb::New { name, like, force }) => new(name, like, *force),
         Some(Verb::Schema) => output::json(&profile_schema::json_schema()),
         Some(Verb::Reference) => print(&profile_schema::reference()),

@@ -328,6 +328,11 @@ fn sizes_of_modern_drives() {
         ("st2000l003", 3_907_029_168, None),
         ("dt01aca300", 5_860_533_168, None),
         ("generic-20tb", 39_063_650_304, None),
+        ("st2000dm006", 3_907_029_168, None),
+        ("toshiba-mg06", 19_532_873_728, None),
+        ("exos-x18", 35_156_656_128, None),
+        ("exos-x20", 39_063_650_304, None),
+        ("toshiba-mg09", 35_156_656_128, None),
     ] {
         let (_, geometry) = drive(name);
         assert_eq!(geometry.capacity().0, blocks, "{name}");

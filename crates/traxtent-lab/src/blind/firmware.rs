@@ -133,6 +133,7 @@ pub(super) fn profile(
                 Preseek::DuringCompletion,
                 Preseek::BeforeCompletion,
             ]),
+            ..QueueSpec::default()
         },
         scsi: ScsiSpec::default(),
         host: None,

@@ -52,6 +52,7 @@ impl Extra {
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     pub(super) per_request: Span,
+    pub(super) choice: Span,
     pub(super) read_hit: OverheadPair,
     pub(super) read_miss: OverheadPair,
     pub(super) write_hit: OverheadPair,
@@ -89,6 +90,7 @@ impl Controller {
         } = profile.bus;
         Controller {
             per_request: Span::from_ms(o.per_request_ms),
+            choice: Span::from_ms(profile.queue.choice_ms),
             read_hit: OverheadPair::new(o.read_hit_after_read_ms, o.read_hit_after_write_ms),
             read_miss: OverheadPair::new(o.read_miss_after_read_ms, o.read_miss_after_write_ms),
             write_hit: OverheadPair::new(o.write_hit_after_read_ms, o.write_hit_after_write_ms),

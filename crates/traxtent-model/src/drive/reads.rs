@@ -275,7 +275,7 @@ impl Drive {
         };
         self.finish(job, completed, breakdown, served);
         self.arm = Arm::Access {
-            release: self.release_time(media_end, sent, completed),
+            release: self.release_time(media_end, sent, completed) + self.controller.choice,
             then,
             writing: None,
         };

@@ -42,6 +42,12 @@ const DRIVES: &[(&str, &str)] = &drives![
     "toshiba-p300",
     "toshiba-x300",
     "cheetah15k7",
+    // drives made after 2010, measured by a user, or from published rates
+    "st2000dm006",
+    "toshiba-mg06",
+    "exos-x18",
+    "exos-x20",
+    "toshiba-mg09",
     // not a particular drive
     "generic-20tb",
     "instant",

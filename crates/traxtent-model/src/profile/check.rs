@@ -35,6 +35,7 @@ pub(super) fn figures(p: &Profile) -> Result<(), ProfileError> {
     )?;
     bounded("access.track_partitions", p.access.track_partitions)?;
     bounded("queue.depth", p.queue.depth)?;
+    duration("queue.choice_ms", p.queue.choice_ms)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
         within("queue.scheduler.weight", weight, WEIGHT.0..=WEIGHT.1)?;
     }

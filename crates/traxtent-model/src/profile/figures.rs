@@ -33,16 +33,28 @@ fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a key is a switch that is off if it is absent.
-fn is_switch(key: &str) -> bool {
-    let key = super::schema::key(key);
-    key.is_some_and(|key| key.kind == Kind::Boolean && key.default == Absent::Is("false"))
+/// Returns the value of a key that a profile may omit because it is off or zero.
+fn absent_value(key: &str) -> Option<toml::Value> {
+    let key = super::schema::key(key)?;
+    match (key.kind, key.default) {
+        (Kind::Boolean, Absent::Is("false")) => Some(toml::Value::Boolean(false)),
+        (Kind::Number(..), Absent::Is("0.0")) => Some(toml::Value::Float(0.0)),
+        _ => None,
+    }
 }
 
 impl Profile {
     /// Returns the dotted path of every value.
     pub fn value_paths(&self) -> Vec<String> {
         values(self)
+    }
+
+    /// Returns the value at a dotted path as TOML, if the profile has one there.
+    pub fn value_text(&self, key: &str) -> Option<String> {
+        let root = toml::Value::try_from(self).expect("a profile serializes");
+        let mut parts = key.split('.');
+        let found = parts.try_fold(&root, |value, part| value.get(part))?;
+        Some(found.to_string())
     }
 
     /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
@@ -74,9 +86,11 @@ impl Profile {
             place = match place {
                 toml::Value::Array(list) => part.parse().ok().and_then(|i: usize| list.get_mut(i)),
                 toml::Value::Table(table) => {
-                    // Some switches are written only if they are on.
-                    if !table.contains_key(part) && is_switch(key) {
-                        table.insert(part.to_owned(), toml::Value::Boolean(false));
+                    // Some values are written only if they are on, or not zero.
+                    if !table.contains_key(part)
+                        && let Some(value) = absent_value(key)
+                    {
+                        table.insert(part.to_owned(), value);
                     }
                     table.get_mut(part)
                 }

@@ -68,6 +68,10 @@ pub struct QueueSpec {
     /// The time from which the arm may leave for the next request.
     #[serde(default)]
     pub preseek: Preseek,
+    /// Time after a read from the media until the drive chooses the next request, in milliseconds. A
+    /// request that arrives within it takes part in the choice.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub choice_ms: f64,
 }
 
 impl Default for QueueSpec {
@@ -77,6 +81,7 @@ impl Default for QueueSpec {
             depth: one_request(),
             scheduler: Scheduler::default(),
             preseek: Preseek::default(),
+            choice_ms: 0.0,
         }
     }
 }
@@ -362,4 +367,8 @@ pub struct ExtraDisconnect {
 
 fn one_request() -> u32 {
     1
+}
+
+fn is_zero(ms: &f64) -> bool {
+    *ms == 0.0
 }

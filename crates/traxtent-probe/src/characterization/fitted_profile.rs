@@ -94,6 +94,7 @@ impl Characterization {
                 depth: 32,
                 scheduler: Scheduler::Sptf,
                 preseek: Preseek::BeforeCompletion,
+                ..QueueSpec::default()
             },
             cache: b.cache.clone(),
             bus: BusSpec {

@@ -44,6 +44,38 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
     }
 }
 
+/// Does a request take part in the choice if it arrives up to `choice_ms` after the access, and only
+/// then?
+#[test]
+fn a_request_that_arrives_in_time_takes_part_in_the_choice() {
+    let p = |choice_ms| {
+        tiny_with(|p| {
+            p.queue.scheduler = Scheduler::Sstf;
+            p.queue.preseek = Preseek::BeforeCompletion;
+            p.queue.choice_ms = choice_ms;
+        })
+    };
+    // The first request is off the media at 3.0 ms. The second one is far, the third one near.
+    let (far, near) = (read(1500, 1), read(225, 1));
+    let is_first = |choice_ms, arrival_ms| {
+        let requests = [(0.0, read(20, 10)), (0.1, far), (arrival_ms, near)];
+        let served = serve(&p(choice_ms), &requests);
+        served[2].completed < served[1].completed
+    };
+    for (choice_ms, arrival_ms, takes_part) in [
+        (0.0, 2.9, true),
+        (0.0, 3.1, false),
+        (0.2, 3.1, true),
+        (0.2, 3.3, false),
+    ] {
+        assert_eq!(
+            is_first(choice_ms, arrival_ms),
+            takes_part,
+            "{choice_ms}, {arrival_ms}"
+        );
+    }
+}
+
 /// Does each policy serve waiting requests in the order of its definition?
 #[test]
 fn each_policy_has_its_order() {

@@ -41,6 +41,7 @@ pub(crate) fn tiny() -> Profile {
             depth: 64,
             scheduler: Scheduler::Fcfs,
             preseek: Preseek::None,
+            choice_ms: 0.0,
         },
         cache: CacheSpec {
             enabled: true,

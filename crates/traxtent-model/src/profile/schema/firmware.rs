@@ -205,6 +205,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 Is("\"none\""),
                 "The time from which the arm may leave for the next request.",
             ),
+            overhead(
+                "choice_ms",
+                "Time after a read from the media until the drive chooses the next request. A request that arrives within it takes part in the choice.",
+            ),
         ],
     ),
     section(
