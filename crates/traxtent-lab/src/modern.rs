@@ -66,8 +66,8 @@ pub(crate) fn data_sheet_rates(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// Returns the rate of a sequential workload of 1 MiB requests over the whole drive, in MB/s: total
-/// size over total time, from samples at equal distances. The second half of a sample is timed; with
-/// writes, the first one fills the buffer.
+/// size over total time, from samples at equal distances. The second half of a sample is timed.
+/// With writes, the first one fills the buffer.
 pub(crate) fn whole_drive(bench: &Bench, workload: &str) -> Result<f64, LabError> {
     let sector = u64::from(bench.profile.sector.logical_bytes);
     let request = u64::from(SEQUENTIAL_BYTES) / sector;
