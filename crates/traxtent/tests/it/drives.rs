@@ -41,6 +41,32 @@ fn show() {
     );
 }
 
+/// Are only assumed figures moved, each within a range that has a reason, and are the results with
+/// all of them moved at least as far apart as with each one?
+#[cfg(feature = "lab")]
+#[test]
+fn assumed() {
+    let answer = json(&["drives", "assumed", "generic-20tb", "--json"]);
+    let profile = traxtent_model::profile::builtin("generic-20tb").unwrap();
+    let moved = answer["moved"].as_array().unwrap();
+    assert!(moved.len() > 20);
+    let read_ms = |results: &serde_json::Value| results["read_ms"].as_f64().unwrap();
+    for one in moved {
+        let figure = one["figure"].as_str().unwrap().split(':').next().unwrap();
+        let origin = profile.provenance.of(figure).unwrap();
+        assert_eq!(origin.kind.word(), "assumed", "{figure}");
+        assert_ne!(one["from"], one["to"], "{figure}");
+        assert!(!one["reason"].as_str().unwrap().is_empty());
+        let of_one = read_ms(&one["results"]);
+        // Figures that are moved together can affect each other slightly.
+        let slowest = read_ms(&answer["slowest_read"]) * 1.01;
+        assert!(of_one <= slowest, "{one}");
+        assert!(of_one * 1.01 >= read_ms(&answer["fastest_read"]), "{one}");
+    }
+    let text = prints(&["drives", "assumed", "instant"]);
+    assert_eq!(text, "instant: no access takes any time\n");
+}
+
 /// Is the nearest name suggested for a mistyped one?
 #[test]
 fn suggests() {
