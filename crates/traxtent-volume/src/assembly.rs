@@ -14,8 +14,13 @@
 //!   one. A member whose highest generation is lower may therefore be current or stale, and the
 //!   volume is not assembled.
 //!
-//! Two members whose superblocks have the same generation but different contents were written to
-//! separately, and are not assembled either. Generations cannot reveal one kind of old copy: one
+//! Members that were used separately are not assembled either, whatever their generations. Two
+//! members were, if their superblocks have the same generation but different contents, or if each
+//! continued without the other ([`SuperblockPair::is_split_from`]). A volume in which both have
+//! since been replaced on the other side cannot be told from one in which members were replaced one
+//! after the other: there, the lower generation is stale.
+//!
+//! Generations cannot reveal one kind of old copy: one
 //! that was taken while the volume was served, and replaced its original after a crash, before the
 //! next start. Both have the same generation.
 
@@ -42,6 +47,44 @@ impl SuperblockPair {
     pub fn newest(&self) -> Option<&Superblock> {
         let both = self.first.iter().chain(&self.second);
         both.max_by_key(|superblock| superblock.generation)
+    }
+
+    /// Returns the superblock of the last round that was relied on. This is the second one; if it
+    /// is unusable, the first one may be.
+    fn relied(&self) -> Option<&Superblock> {
+        self.second.as_ref().or(self.first.as_ref()).ok()
+    }
+
+    /// Returns whether two members continued without each other, so that each may have writes that
+    /// the other lacks.
+    ///
+    /// A member that is declared failed is not written again before it gets another ID. If the
+    /// volume had one history, none of these would therefore be found:
+    ///
+    /// - Each member declares the other one failed.
+    /// - One declares the other one failed, but does not have the higher generation.
+    /// - One declares the other one failed, and was itself replaced in the other one's table. In
+    ///   RAID-1 of three or more it may have replaced that member later, from a third one. Other
+    ///   volumes cannot replace a member while another one has failed.
+    pub fn is_split_from(&self, other: &SuperblockPair) -> bool {
+        let (Some(ours), Some(theirs)) = (self.relied(), other.relied()) else {
+            return false;
+        };
+        let one_way = |table: &Superblock, pair: &SuperblockPair, own: &Superblock| {
+            let is_later = || {
+                let second = pair.second.as_ref();
+                second.is_ok_and(|second| second.generation >= table.generation)
+            };
+            let is_replaced = || {
+                let entry = own.members.get(table.index);
+                entry.is_none_or(|entry| entry.id != table.members[table.index].id)
+                    && (table.level != Level::Raid1 || table.members.len() == 2)
+            };
+            declares_failed(table, own)
+                && (declares_failed(own, table) || is_later() || is_replaced())
+        };
+        ours.volume == theirs.volume
+            && (one_way(ours, other, theirs) || one_way(theirs, self, ours))
     }
 
     /// Returns the newest superblock, or the reason why both are unusable. Damage takes precedence
@@ -262,17 +305,17 @@ pub enum AssemblyError {
         /// The generation of the other device's first superblock.
         newest: u64,
     },
-    /// Members that were written to separately.
+    /// Members that continued without each other.
     #[error(
-        "devices {first} and {given} have diverged: both have generation {generation}, but different contents; name only the members of one side"
+        "devices {first} and {given} are split (generations {} and {}): each may have writes that the other lacks; name only the members of one side", generations[0], generations[1]
     )]
-    Diverged {
+    Split {
         /// The number of a device of one side.
         first: usize,
         /// The number of a device of the other side.
         given: usize,
-        /// The generation of both.
-        generation: u64,
+        /// The generation of each.
+        generations: [u64; 2],
     },
     /// Missing members.
     #[error("{} missing; {}", list(.members), if *.enough { "name it too, or, if it is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume" })]
@@ -311,6 +354,7 @@ fn list(members: &[usize]) -> String {
 /// Returns an error if the devices do not belong together, or if there are too few.
 pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
+    check_splits(found)?;
     let round = last_round(found, &newest)?;
     let mut superblock = agreed(found, round)?.clone();
     // The generation of the next round must be above that of any round that was begun.
@@ -358,6 +402,24 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
         });
     }
     Ok(Assembly { superblock, given })
+}
+
+/// Refuses members that continued without each other.
+fn check_splits(found: &[SuperblockPair]) -> Result<(), AssemblyError> {
+    for (given, pair) in found.iter().enumerate() {
+        let first = found[..given]
+            .iter()
+            .position(|one| one.is_split_from(pair));
+        if let Some(first) = first {
+            let generation = |given: usize| found[given].newest().map_or(0, |one| one.generation);
+            return Err(AssemblyError::Split {
+                first,
+                given,
+                generations: [first, given].map(generation),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the newest superblock of each device, after checking that all are of one volume.
@@ -441,10 +503,10 @@ fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, Asse
             ..other.clone()
         } == *agreed;
         if !is_same && (may_count || !is_left_out(agreed, other)) {
-            return Err(AssemblyError::Diverged {
+            return Err(AssemblyError::Split {
                 first,
                 given,
-                generation,
+                generations: [generation; 2],
             });
         }
     }
@@ -456,6 +518,13 @@ fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, Asse
 fn is_left_out(table: &Superblock, own: &Superblock) -> bool {
     table.members.get(own.index).is_none_or(|entry| {
         entry.state == MemberState::Failed || entry.id != own.members[own.index].id
+    })
+}
+
+/// Returns whether a table declares the member that has the superblock `own` failed.
+fn declares_failed(table: &Superblock, own: &Superblock) -> bool {
+    table.members.get(own.index).is_some_and(|entry| {
+        entry.state == MemberState::Failed && entry.id == own.members[own.index].id
     })
 }
 

@@ -246,8 +246,11 @@ fn replace(args: &Replace) -> Result<()> {
     let (member, force, id) = (args.member, args.force, Uuid::new_v4());
     if let Some(socket) = control_of(&args.members) {
         let with = absolute(&args.with)?.into();
-        let what = || volume_on(&args.with).or_else(|| recognized_content(&args.with));
-        if !force && let Some(what) = what() {
+        // The server recognizes volumes, and knows whether a member has split from its own.
+        if !force
+            && volume_on(&args.with).is_none()
+            && let Some(what) = recognized_content(&args.with)
+        {
             let path = args.with.clone();
             return Err(failure(VolumeIoError::Holds { path, what }));
         }

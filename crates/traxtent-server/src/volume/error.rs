@@ -175,7 +175,7 @@ impl VolumeIoError {
                 newest,
                 dropped: true,
             } => format!(
-                "{}: stale: it was member {member} up to generation {own}, and the volume continued to {newest} without it; omit it, then `replace` and `rebuild` the member",
+                "{}: stale: it was member {member} up to generation {own}, and the volume continued to {newest} without it; omit it, then `replace` and `rebuild` the member; if this device is used for that, it is overwritten",
                 path(*given)
             ),
             AssemblyError::Stale {
@@ -200,12 +200,12 @@ impl VolumeIoError {
                 path(*given),
                 path(*other_given)
             ),
-            AssemblyError::Diverged {
+            AssemblyError::Split {
                 first,
                 given,
-                generation,
+                generations: [ours, theirs],
             } => format!(
-                "{} and {}: used separately up to generation {generation}; name only the members of one side, with `assemble --force`",
+                "{} and {}: split: each continued without the other (generations {ours} and {theirs}), and may have writes that the other lacks; name only the members of one side, with `assemble --force`; before you `replace` a member of the other side, copy the data that only that side has: it will be lost",
                 path(*first),
                 path(*given)
             ),

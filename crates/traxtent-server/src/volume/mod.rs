@@ -36,7 +36,7 @@ pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 use files::{Identity, no_answer, with_timeout};
 pub use find::{Found, find, find_to_read, find_with_suspects, find_within, find_without};
-use find::{array_of, open_once, read_maps, surveyed};
+use find::{array_of, open_once, read_maps, superblocks_of, surveyed};
 pub use inspect::inspect;
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
@@ -272,14 +272,45 @@ fn substitute(
             needed: entry.sectors,
         });
     }
-    if !force && let Some(what) = content_of(path, holds, devices.timeout())? {
-        let path = path.to_owned();
-        return Err(VolumeIoError::Holds { path, what });
+    let (opened, pairs) = superblocks_of(vec![device], devices.timeout());
+    if !force {
+        check_split(superblock, path, &pairs[0])?;
+        if let Some(what) = content_of(path, holds, devices.timeout())? {
+            let path = path.to_owned();
+            return Err(VolumeIoError::Holds { path, what });
+        }
     }
-    Ok(Substitute {
-        member,
-        device: Arc::new(device),
-    })
+    let device = opened.take_all().into_iter().flatten().next();
+    let device = device.expect("the device was just opened");
+    Ok(Substitute { member, device })
+}
+
+/// Refuses a device whose superblocks show that it continued without the volume's active members.
+fn check_split(
+    superblock: &Superblock,
+    path: &Path,
+    pair: &SuperblockPair,
+) -> Result<(), VolumeIoError> {
+    let entries = superblock.members.iter().enumerate();
+    let mut active = entries.filter(|(_, entry)| entry.state == MemberState::Active);
+    let is_split = active.any(|(index, _)| {
+        let ours = Superblock {
+            index,
+            ..superblock.clone()
+        };
+        let ours = SuperblockPair {
+            first: Ok(ours.clone()),
+            second: Ok(ours),
+        };
+        ours.is_split_from(pair)
+    });
+    if !is_split {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(VolumeIoError::Order(format!(
+        "{path}: split from this volume: it continued without the other members, and may have writes that they lack; serve it alone and copy them first; --force overwrites it, and its data is lost"
+    )))
 }
 
 /// Replaces a failed member by a device, gives it the UUID `id`, and begins its rebuild.

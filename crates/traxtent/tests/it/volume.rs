@@ -35,6 +35,50 @@ pub(crate) fn good(folder: &Path, line: &str) -> serde_json::Value {
     serde_json::from_str(&answer.out).unwrap_or_default()
 }
 
+/// If each member of a RAID-1 went on without the other, are both named as split, whatever their
+/// generations, and is neither replaced by the other without a warning that its data is lost?
+#[test]
+fn members_that_went_on_without_each_other() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["f", "g"]);
+    good(at, "create --level 1 --chunk 64K --journal 2M --json f g");
+    good(at, "assemble --force f");
+    // The other side gets the higher generation.
+    for _ in 0..3 {
+        good(at, "assemble --force g");
+    }
+    for line in [
+        "status f g",
+        "assemble f g",
+        "assemble --force g f",
+        "scrub f g",
+    ] {
+        let answer = volume(at, line);
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        for word in [
+            "f",
+            "g",
+            "split: each continued without the other",
+            "it will be lost",
+        ] {
+            assert!(answer.err.contains(word), "{line}: {}", answer.err);
+        }
+        assert!(!answer.err.contains("stale"), "{line}: {}", answer.err);
+    }
+    for line in ["replace 0 --with f g", "replace 1 --with g f"] {
+        let answer = volume(at, line);
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        assert!(
+            answer.err.contains("split from this volume"),
+            "{}",
+            answer.err
+        );
+        assert!(answer.err.contains("its data is lost"), "{}", answer.err);
+    }
+    good(at, "replace --force 0 --with f g");
+}
+
 /// Can a volume be created, scrubbed, degraded, repaired and destroyed as its help describes?
 #[test]
 fn a_life() {

@@ -224,7 +224,13 @@ fn members_that_were_used_apart() {
         let sides = order.map(|index| alone(index, &[1 - index, 2]));
         let apart = assemble(&sides, true);
         assert!(
-            matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
+            matches!(
+                apart,
+                Err(AssemblyError::Split {
+                    generations: [8, 8],
+                    ..
+                })
+            ),
             "{apart:?}"
         );
         // The same holds if the superblock that shows that one side relied on its round is
@@ -233,7 +239,13 @@ fn members_that_were_used_apart() {
         one.second = Err(SuperblockError::None);
         let apart = assemble(&[one, other], true);
         assert!(
-            matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
+            matches!(
+                apart,
+                Err(AssemblyError::Split {
+                    generations: [8, 8],
+                    ..
+                })
+            ),
             "{apart:?}"
         );
         // Member 0 was cut off in the middle of a round. The others continued without it, up to
@@ -255,6 +267,79 @@ fn members_that_were_used_apart() {
             );
         }
     }
+}
+
+/// Are members that continued without each other split, whatever their generations, also once one
+/// side has replaced the other? Is a member stale instead if one history explains its table?
+#[test]
+fn members_that_were_used_apart_to_other_generations() {
+    let alone = |index: usize, generation, failed: &[usize], replaced: &[usize]| {
+        let mut one = Superblock {
+            level: Level::Raid1,
+            ..member(index, generation, failed)
+        };
+        one.members.truncate(2);
+        for &replaced in replaced {
+            one.members[replaced].id = Uuid::from_u128(99 + index as u128);
+        }
+        SuperblockPair {
+            first: Ok(one.clone()),
+            second: Ok(one),
+        }
+    };
+    let split = |a: &SuperblockPair, b: &SuperblockPair| {
+        for pairs in [[a, b], [b, a]] {
+            let found = assemble(&pairs.map(Clone::clone), true);
+            assert!(
+                matches!(found, Err(AssemblyError::Split { .. })),
+                "{found:?}"
+            );
+        }
+    };
+    for (one, other) in [(3, 5), (5, 7), (5, 5), (7, 5)] {
+        split(&alone(0, one, &[1], &[]), &alone(1, other, &[0], &[]));
+        // Member 0 was replaced on the other side.
+        split(&alone(0, one, &[1], &[]), &alone(1, other, &[], &[0]));
+    }
+    // A member that was declared failed continued.
+    split(&alone(0, 5, &[1], &[]), &alone(1, 6, &[], &[]));
+    // Neither a member that only missed writes, nor one that began a round and did not rely on it.
+    let begun = SuperblockPair {
+        first: alone(0, 4, &[1], &[]).first,
+        second: alone(0, 3, &[], &[]).second,
+    };
+    for own in [alone(0, 3, &[], &[]), alone(0, 4, &[], &[]), begun] {
+        let found = assemble(&[own, alone(1, 5, &[0], &[])], true);
+        let stale = matches!(
+            found,
+            Err(AssemblyError::Stale {
+                given: 0,
+                dropped: true,
+                ..
+            })
+        );
+        assert!(stale, "{found:?}");
+    }
+    // In RAID-1 of three, member 0 failed and was replaced after member 1 had failed.
+    let three = |index, failed: &[usize], id| {
+        let mut one = Superblock {
+            level: Level::Raid1,
+            ..member(index, if failed.is_empty() { 3 } else { 9 }, failed)
+        };
+        one.members[0].id = Uuid::from_u128(id);
+        SuperblockPair {
+            first: Ok(one.clone()),
+            second: Ok(one),
+        }
+    };
+    let found = assemble(
+        &[three(0, &[1], 50), three(1, &[], 1), three(2, &[1], 50)],
+        true,
+    );
+    assert!(
+        matches!(found, Err(AssemblyError::Stale { given: 1, .. })),
+        "{found:?}"
+    );
 }
 
 /// The events in the life of a volume.
