@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use traxtent_check::plan::fix::quoted;
 use traxtent_check::plan::recipe::{Recipe, Step};
-use traxtent_check::plan::stack_spec::GRAMMAR;
+use traxtent_check::plan::stack_spec::{GRAMMAR, Table};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_io::device::BlockTarget;
+use traxtent_io::device::guard::check_unused;
 use traxtent_map::TrackMap;
 use traxtent_probe::{Identity, Target as _};
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     };
     let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
         .map_err(|error| Failure::at(&args.target, error))?;
+    place.check_devices(args)?;
     place.set_up(&devices, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
@@ -96,7 +99,10 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         if let Some(list) = &recipe.bad_blocks {
             output::write(&folder.join(LIST), list.list.lines().as_bytes())?;
         }
-        output::write(&folder.join(SCRIPT), script(&recipe).as_bytes())?;
+        let path = folder.join(SCRIPT);
+        output::write(&path, script(&recipe).as_bytes())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .map_err(|error| Failure::file(&path, &error))?;
     } else if recipe.bad_blocks.is_some() {
         note(format!(
             "use --output DIR to write {LIST}, which mke2fs reads"
@@ -208,6 +214,38 @@ impl StackTarget {
                 .map(|n| format!("/dev/DISK{}", letters(n)))
                 .collect(),
         }
+    }
+
+    /// Refuses devices that the commands would destroy by mistake: a device that is named twice or
+    /// in use, and a partition that would get a partition table. Devices that are not on this
+    /// machine are not checked.
+    fn check_devices(&self, args: &StackArgs) -> Result<()> {
+        let mut paths: Vec<&Path> = args.device.iter().map(Path::new).collect();
+        if let (Node::Block(path), true) = (&self.node, paths.is_empty()) {
+            paths.push(Path::new(path));
+        }
+        let mut numbers = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let meta = fs::metadata(path).ok();
+            let number = meta
+                .filter(|meta| meta.file_type().is_block_device())
+                .map(|meta| meta.rdev());
+            if paths[..index].contains(path) || number.is_some() && numbers.contains(&number) {
+                let why = "is named twice; name each disk once";
+                return Err(Failure::at(path.display(), why));
+            }
+            numbers.push(number);
+            let Some(number) = number else { continue };
+            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+            let is_partition =
+                Path::new(&format!("/sys/dev/block/{major}:{minor}/partition")).exists();
+            if is_partition && args.want.table != Table::None {
+                let why = "is a partition; name the whole disk, or use table=none to create the layers in it";
+                return Err(Failure::at(path.display(), why));
+            }
+            check_unused(path).map_err(|refusal| Failure::input(refusal.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Adds the commands that attach an image as a block device before all others, or a note about
@@ -360,6 +398,8 @@ fn script(recipe: &Recipe) -> String {
     for note in &recipe.notes {
         text += &format!("# {note}\n");
     }
+    // Also if the script is run as `sh stack.sh`.
+    text += "set -eu\n";
     for step in &recipe.steps {
         text += &format!("\n# {}\n{}\n", step.what, step.commands.join("\n"));
     }

@@ -1,6 +1,8 @@
 //! `traxtent plan stack`.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::process::Command;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
@@ -21,6 +23,11 @@ fn a_recipe_in_a_folder() {
     assert_eq!(answer.status, 0, "{}", answer.err);
     let script = fs::read_to_string(folder.path().join("out/stack.sh")).unwrap();
     assert_eq!(script, answer.out);
+    let mode = fs::metadata(folder.path().join("out/stack.sh"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o755);
     let list = fs::read_to_string(folder.path().join("out/badblocks.txt")).unwrap();
     assert!(list.lines().count() > 40_000);
     for part in [
@@ -34,6 +41,68 @@ fn a_recipe_in_a_folder() {
     ] {
         assert!(script.contains(part), "{script}");
     }
+}
+
+/// Does a script end at the first command that fails, however it is started?
+#[test]
+fn a_script_ends_at_the_first_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let device = at.join("no-such-device");
+    let arguments = ["plan", "stack", "atlas10k2", "--output", "out", "--device"];
+    let answer = traxtent_in(at, &[&arguments[..], &[device.to_str().unwrap()]].concat());
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    // Every program records its name and fails.
+    for program in ["sfdisk", "mke2fs", "blockdev", "traxtent", "e2fsck"] {
+        let path = at.join(program);
+        fs::write(&path, "#!/bin/sh\necho \"$0\" >>\"${0%/*}/ran\"\nexit 1\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let script = at.join("out/stack.sh");
+    for mut command in [Command::new(&script), Command::new("sh")] {
+        if command.get_program() == "sh" {
+            command.arg(&script);
+        }
+        let _ = fs::remove_file(at.join("ran"));
+        let search = format!("{}:{}", at.display(), std::env::var("PATH").unwrap());
+        let status = command.env("PATH", search).status().unwrap();
+        assert!(!status.success());
+        let ran = fs::read_to_string(at.join("ran")).unwrap();
+        assert_eq!(ran.lines().count(), 1, "{ran}");
+    }
+}
+
+/// Is a device refused if it is named twice, or if it is in use on this machine?
+#[test]
+fn devices_that_would_be_destroyed_by_mistake() {
+    let raid = ["plan", "stack", "atlas10k2", "--for", "raid=1"];
+    let answer = traxtent(&[&raid[..], &["--device", "/dev/sdz", "--device", "/dev/sdz"]].concat());
+    assert_eq!(answer.status, 2, "{}", answer.out);
+    assert!(
+        answer.err.contains("/dev/sdz: is named twice"),
+        "{}",
+        answer.err
+    );
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let is_block =
+        |path: &&str| fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device());
+    let mut sources = mounts.lines().filter_map(|line| line.split(' ').next());
+    let Some(mounted) = sources.find(is_block) else {
+        eprintln!("skipped: no block device is mounted");
+        return;
+    };
+    let arguments = [
+        "plan",
+        "stack",
+        "atlas10k2",
+        "--for",
+        "table=none",
+        "--device",
+        mounted,
+    ];
+    let answer = traxtent(&arguments);
+    assert_eq!(answer.status, 2, "{mounted}: {}", answer.out);
+    assert!(answer.err.contains(" is mounted on "), "{}", answer.err);
 }
 
 /// On a drive named by a link of udev, are its partitions those that udev names, and does the
