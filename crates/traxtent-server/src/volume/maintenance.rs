@@ -347,7 +347,7 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
             ))
         }
         (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(
-            "the initial sync has completed {} of {stripes} stripes; the rest cannot be compared; run `volume sync` first",
+            "the initial sync has completed {} of {stripes} stripes; the rest cannot be compared; run `volume sync` first, or wait for its end if it is running",
             superblock.synced
         )),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) => Ok(()),

@@ -532,7 +532,7 @@ impl ServedVolume {
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
             return Err(VolumeIoError::Order(format!(
-                "a {} is already running; wait for its end, or pause it",
+                "a {} is already running; wait for its end, which `volume status` shows",
                 other.work.name()
             )));
         }

@@ -77,7 +77,7 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
     let checked = result.map_err(|error| match error {
         _ if meter.stopped() => meter.early_end("stopped".to_owned()),
         ProbeError::NotRotating(_) => Failure::Finding(format!(
-            "{}: the map cannot be tested: {error}; use --trust-map if it is right",
+            "{}: the map cannot be tested: {error}; {BUSY_MACHINE}; use --trust-map if the map is right",
             node.display()
         )),
         _ => Failure::Io(format!("{}: {error}", node.display())),
@@ -92,6 +92,9 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
         ))),
     }
 }
+
+/// The advice for a map that timing could not test.
+const BUSY_MACHINE: &str = "on a busy machine, noise from other programs hides the rotation: stop them, or run this command under `chrt --fifo 20`";
 
 /// The result of a check.
 pub(super) struct Report {
@@ -124,7 +127,7 @@ pub(super) fn check(
     let _ = target.switch_caching(true);
     let checked = result.map_err(|error| match error {
         _ if meter.stopped() => meter.early_end("stopped".to_owned()),
-        ProbeError::NotRotating(_) => Failure::Finding(error.to_string()),
+        ProbeError::NotRotating(why) => Failure::Finding(untestable(path, &why)),
         _ => Failure::Io(error.to_string()),
     })?;
     Ok(Report {
@@ -133,6 +136,14 @@ pub(super) fn check(
         boundaries: file.tracks.len() as u64 - 1,
         cost: meter.cost(),
     })
+}
+
+/// Returns the message for a map that the drive's timing could not test.
+fn untestable(map: &Path, why: &str) -> String {
+    format!(
+        "{}: the map cannot be tested, because the timing shows no rotation: {why}; {BUSY_MACHINE}",
+        map.display()
+    )
 }
 
 /// Checks that a map fits the drive. A list of tracks does not identify its drive.
@@ -191,5 +202,21 @@ impl Report {
                 self.map, moved.lbn, moved.says
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Does the message about a map that cannot be tested name noise and the remedy, and not claim
+    /// that the drive does not rotate?
+    #[test]
+    fn noise_is_named() {
+        let says = super::untestable(Path::new("a.map"), "angle: 3 of 5 rounds agree");
+        for word in ["a.map: ", "noise", "timing", "`chrt --fifo 20`", "3 of 5"] {
+            assert!(says.contains(word), "{says}");
+        }
+        assert!(!says.contains("not a rotating disk"), "{says}");
     }
 }

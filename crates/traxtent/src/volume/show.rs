@@ -231,8 +231,13 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         0 => {}
         left => writeln!(
             out,
-            "  {left} of {} stripes are not synced; run `volume sync`, or serve the volume",
-            status.stripes
+            "  {left} of {} stripes are not synced{}",
+            status.stripes,
+            if status.served {
+                ""
+            } else {
+                "; run `volume sync`, or serve the volume"
+            }
         )?,
     }
     for member in &status.members {
