@@ -59,7 +59,7 @@ pub fn allocate(
     let folder = File::from(folder);
     let file = nameless(&folder, READABLE).map_err(failed("create"))?;
     fallocate(&file, FallocateFlags::empty(), 0, bytes)
-        .map_err(|error| failed("allocate the space of")(error.into()))?;
+        .map_err(|error| failed("allocate space for")(error.into()))?;
     let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
     let mut mover = Mover::new(&file, folder_path, system, partition, options)
         .map_err(failed("use the directory of"))?;

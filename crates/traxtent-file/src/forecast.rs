@@ -16,6 +16,8 @@ pub struct Forecast {
     pub extents: Vec<FileExtent>,
     /// The number of bytes that move.
     pub moved_bytes: u64,
+    /// The number of bytes that would move if every track were free; 0 if the file is aligned.
+    pub wanted_bytes: u64,
 }
 
 /// The number of free tracks that are considered for the smallest file.
@@ -37,6 +39,7 @@ pub fn forecast(
     free.sort_by_key(|range| range.start.abs_diff(at));
     let size = partition.traxtent_from(Block(at / block_bytes));
     let size = size.map_or(1, |traxtent| traxtent.size().0);
+    let wanted_bytes = plan.blocks().0 * block_bytes;
     let wanted = plan.blocks().0 * 2 / size + TRACKS_MIN;
     for range in free {
         if supply.whole_traxtents() as u64 > wanted {
@@ -64,6 +67,7 @@ pub fn forecast(
     Forecast {
         moved_bytes: moves.iter().map(length).sum(),
         extents: apply(extents, &moves, block_bytes),
+        wanted_bytes,
     }
 }
 

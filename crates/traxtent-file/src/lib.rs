@@ -33,7 +33,7 @@ pub use extents::{FileExtent, file_extents};
 pub use forecast::{Forecast, forecast};
 pub use place::{DrivePiece, FileSystem, TrackedDrive};
 pub use read::TrackReader;
-pub use realign::{Outcome, RealignOptions, RealignReport, obstacle, realign};
+pub use realign::{Outcome, RealignOptions, RealignReport, obstacle, realign, space_obstacle};
 pub use summary::{PieceKind, Summary, summarize};
 
 #[cfg(doctest)]

@@ -68,6 +68,11 @@ impl Pool {
         self.held_bytes = 0;
     }
 
+    /// Returns the reason why nothing can be allocated; `None` if something can.
+    pub(crate) fn shortage(&self) -> io::Result<Option<String>> {
+        shortage(&self.folder, self.block_bytes)
+    }
+
     /// Returns whether the pool holds nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.donors.is_empty()
@@ -135,4 +140,25 @@ impl Pool {
 pub(crate) fn nameless(folder: &File, mode: Mode) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(folder, ".", flags, mode)?))
+}
+
+/// Returns the reason why no donor can be allocated on the file system of `folder`, of which the
+/// pool holds at most half of the available space; `None` if one can.
+pub(crate) fn shortage<Fd: std::os::fd::AsFd>(
+    folder: Fd,
+    block_bytes: u64,
+) -> io::Result<Option<String>> {
+    let free = fstatvfs(folder)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(free.f_frsize);
+    if bytes(free.f_bavail) / 2 >= block_bytes {
+        return Ok(None);
+    }
+    Ok(Some(
+        match bytes(free.f_bfree.saturating_sub(free.f_bavail)) {
+            reserved if reserved / 2 >= block_bytes => format!(
+                "the file system has no available space, only {reserved} bytes that are reserved for root; free some space"
+            ),
+            _ => "the file system is full; free some space".to_owned(),
+        },
+    ))
 }

@@ -190,7 +190,14 @@ impl<'a> Mover<'a> {
                         Some(_) => (useless_grows, empty_rounds) = (0, 0),
                         None if self.unsynced_bytes > 0 => self.commit()?,
                         None if self.pool.is_empty() || empty_rounds == EMPTY_ROUNDS_MAX => {
-                            let why = "no further track is free as a whole".to_owned();
+                            let shortage = if self.pool.is_empty() {
+                                self.pool.shortage()?
+                            } else {
+                                None
+                            };
+                            let why = shortage.unwrap_or_else(|| {
+                                "no further track is free as a whole".to_owned()
+                            });
                             self.report.ended_early = Some(why);
                             return Ok(());
                         }
@@ -375,6 +382,21 @@ pub(crate) fn unsuitable_system(system: &FileSystem) -> io::Result<Option<String
 /// Returns an error if the file cannot be opened for writing.
 pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
     Ok(open(path, system)?.err())
+}
+
+/// Returns the reason why [`realign`] could not move any block of a file, if nothing can be
+/// allocated on its file system.
+///
+/// # Errors
+/// Returns an error if the file system cannot be examined.
+pub fn space_obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
+    let failed = |error: io::Error| FileError::System {
+        path: path.to_owned(),
+        what: "examine the file system of",
+        error,
+    };
+    let folder = File::open(folder_of(path)).map_err(failed)?;
+    crate::pool::shortage(&folder, system.block_bytes).map_err(failed)
 }
 
 /// Opens a file for exchanges, or returns the reason why it must be left alone.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use traxtent_file::{
     FileExtent, Outcome, RealignOptions, RealignReport, Summary, file_extents, forecast, obstacle,
-    summarize,
+    space_obstacle, summarize,
 };
 use traxtent_io::device::Interrupt;
 use traxtent_io::ext4::free_ranges;
@@ -271,6 +271,11 @@ fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
     }
     let free = free_ranges(&file).map_err(fail)?;
     let planned = forecast(&extents, &partition, system.block_bytes, &free);
+    if planned.wanted_bytes > 0
+        && let Some(why) = space_obstacle(path, system).map_err(failure)?
+    {
+        return Ok(FileResult::left_alone(path, &why));
+    }
     let after = summary_of(&planned.extents, path, systems)?;
     Ok(FileResult {
         name: path.display().to_string(),
