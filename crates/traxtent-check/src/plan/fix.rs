@@ -14,6 +14,7 @@ use crate::finding::{Finding, Fix, Rule};
 use crate::layers::{
     BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
+use crate::rules::{forward_to_all, physical_below};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 pub use report::{keep_first_commands, keep_first_of_array};
@@ -51,7 +52,10 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
         layer,
         finding,
     };
-    let mut fix = at.first_problem().or_else(|| at.fix())?;
+    let mut fix = at
+        .first_problem()
+        .or_else(|| at.place_first())
+        .or_else(|| at.fix())?;
     let is_hybrid = |table: &Table| table.boot_sector == BootSector::Hybrid;
     if at.table_below().is_some_and(|(_, table)| is_hybrid(table))
         && fix
@@ -198,6 +202,86 @@ impl FindingContext<'_> {
         )))
     }
 
+    /// Returns the advice to recreate a misaligned partition first, if the fix of the finding is to
+    /// recreate a layer in it.
+    fn place_first(&self) -> Option<Fix> {
+        if !matches!(
+            self.finding.rule,
+            Rule::FsBlock
+                | Rule::XfsUnit
+                | Rule::XfsLogUnit
+                | Rule::XfsSector
+                | Rule::DataStart
+                | Rule::DataChunk
+                | Rule::DataStripe
+                | Rule::DataErase
+        ) {
+            return None;
+        }
+        let (_, layer, _) = self.partition()?;
+        let place = layer.on.first()?;
+        let forward = self.forward_to_grids(layer)?;
+        if forward == 0 || !self.inherits_misalignment(layer) {
+            return None;
+        }
+        Some(note_only(&format!(
+            "{} is misaligned, so a new {} in it would be misaligned too: copy the data away, recreate the partition from sector {}, check again for the right options, create the layers in it anew, copy the data back",
+            layer.name,
+            self.kind_name(),
+            (place.start + forward) / self.sector_bytes()
+        )))
+    }
+
+    /// Returns whether a layer that takes the place of the finding's would be misaligned because
+    /// its partition is. A file system in a layer that lies in the partition may be aligned.
+    fn inherits_misalignment(&self, partition: &Layer) -> bool {
+        let is_fs = matches!(
+            self.layer.kind,
+            Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_)
+        );
+        let on_partition = self
+            .layer
+            .on
+            .first()
+            .is_some_and(|place| std::ptr::eq(self.stack.layer(place.layer), partition));
+        on_partition || !is_fs
+    }
+
+    fn kind_name(&self) -> &'static str {
+        match self.layer.kind {
+            Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) => "file system",
+            _ => "layer",
+        }
+    }
+
+    /// Returns the distance in bytes by which a partition has to move forward to begin on all grids
+    /// of its drive; `None` if no distance satisfies all of them.
+    fn forward_to_grids(&self, partition: &Layer) -> Option<u64> {
+        let stack = self.stack;
+        let (id, _) = stack
+            .iter()
+            .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
+        let mut drive = id;
+        while matches!(stack.layer(drive).kind, Kind::Partition(_) | Kind::Table(_)) {
+            drive = stack.layer(drive).on.first()?.layer;
+        }
+        forward_to_all(stack, id, drive)
+    }
+
+    /// Returns the file system's block size if it lies in the partition and its blocks are smaller
+    /// than a physical sector, so that it must be created anew in any case.
+    fn too_small_blocks(&self, partition: &Layer) -> Option<u64> {
+        let (id, content) = self.content_of(partition)?;
+        let block = match &content.kind {
+            Kind::Ext(ext) => ext.block_bytes,
+            Kind::Xfs(xfs) => xfs.block_bytes,
+            Kind::Btrfs(btrfs) => btrfs.sector_bytes,
+            _ => return None,
+        };
+        let (_, physical) = physical_below(self.stack, id)?;
+        (block < physical).then_some(block)
+    }
+
     /// Returns the partition that the finding concerns or lies in, with its layer and its drive.
     fn partition(&self) -> Option<(&Partition, &Layer, &Layer)> {
         let mut id = self.id;
@@ -239,16 +323,25 @@ impl FindingContext<'_> {
 
     fn move_partition(&self) -> Option<Fix> {
         let (partition, layer, drive) = self.partition()?;
-        let off = self.finding.off?;
         let sector = self.sector_bytes();
         let start = layer.on.first()?.start;
-        // The partition moves forward to the next aligned byte, into its own space.
-        let forward = off.every - off.by;
+        // The partition moves forward to the next byte that is aligned with all grids of the drive,
+        // into its own space. A move to one grid could leave another.
+        let off = self.finding.off?;
+        let forward = self
+            .forward_to_grids(layer)
+            .filter(|&forward| forward > 0 && forward < layer.bytes)
+            .unwrap_or(off.every - off.by);
         let moved = (start + forward) / sector;
         let name = &layer.name;
         if partition.role != PartitionRole::Primary {
             return Some(note_only(&format!(
                 "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}, each after a free sector for its own table"
+            )));
+        }
+        if let Some(block) = self.too_small_blocks(layer) {
+            return Some(note_only(&format!(
+                "a move alone would not help, because its file system has blocks of {block} bytes, and the block size cannot be changed: copy the data away, recreate the partition from sector {moved}, create the file system anew with blocks of 4096 bytes, copy the data back, check again"
             )));
         }
         let device = quoted(&Self::device(drive));
@@ -354,6 +447,11 @@ impl FindingContext<'_> {
         let sector = self.sector_bytes();
         let unit = self.finding.off.map_or(4096, |off| off.every).max(sector);
         let sectors = layer.bytes / unit * unit / sector;
+        if sectors * sector == layer.bytes {
+            return Some(note_only(
+                "nothing to shorten: it ends on the grid once it begins on it; fix its start, then check again",
+            ));
+        }
         let fits = self.content_of(layer).is_none_or(|(_, content)| {
             contents::end(&content.kind).is_some_and(|end| end <= sectors * sector)
         });

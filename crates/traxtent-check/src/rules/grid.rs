@@ -146,3 +146,36 @@ pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64
         });
     sizes.max_by_key(|(id, bytes)| (*bytes, std::cmp::Reverse(*id)))
 }
+
+/// The largest number of lines of one grid that are compared with the others.
+const LINES_MAX: u64 = 1 << 20;
+
+/// Returns the distance in bytes by which a layer has to move forward so that it begins on every
+/// grid of the layer `on` below it: physical sectors, chunks, full stripes and erase blocks. Returns
+/// `None` if no distance satisfies all of them.
+pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<u64> {
+    let (mut forward, mut step) = (0_u64, 1_u64);
+    for (grid, at) in below(stack, id, 0) {
+        if grid.layer != on {
+            continue;
+        }
+        let period = grid.period_bytes;
+        // Lines of the grids so far repeat relative to this one after this many steps.
+        let repeats = period / gcd(step, period);
+        if step == 1 {
+            forward = (period - grid.offset(at)) % period;
+        } else {
+            let mut lines = (0..repeats.min(LINES_MAX)).map(|line| forward + line * step);
+            forward = lines.find(|&bytes| grid.offset(at.saturating_add(bytes)) == 0)?;
+        }
+        step = step.checked_mul(repeats)?;
+    }
+    Some(forward)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}

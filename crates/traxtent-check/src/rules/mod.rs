@@ -10,7 +10,7 @@ mod starts;
 mod tables;
 mod tracks;
 
-pub(crate) use grid::physical_below;
+pub(crate) use grid::{forward_to_all, physical_below};
 pub use tracks::{Extent, TrackCheck};
 
 use std::collections::BTreeSet;

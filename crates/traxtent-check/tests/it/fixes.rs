@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::report::ReportRow;
 use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Rule, Severity, Stack, findings};
@@ -196,6 +197,46 @@ fn one_sequence_per_drive() {
     }
 }
 
+/// Does one move satisfy the grids of physical sectors, chunks, full stripes and erase blocks? Is a
+/// file system whose blocks are too small not moved, because it has to be created anew?
+#[test]
+fn one_move_for_all_grids() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let image = Image::new(64 * MIB);
+    image.run(&sfdisk, &["-q", "@"], "label: dos\nstart=65,size=40000\n");
+    for (chunk, stripe, erase, sector) in [
+        (None, None, None, 72),
+        (Some(64 << 10), None, None, 128),
+        (Some(64 << 10), Some(192 << 10), None, 384),
+        (Some(64 << 10), Some(192 << 10), Some(512 << 10), 3072),
+    ] {
+        let stated = StatedDrive {
+            chunk_bytes: chunk,
+            stripe_bytes: stripe,
+            erase_bytes: erase,
+            ..StatedDrive::default()
+        };
+        let paths = [image.path.clone()];
+        let stack = examine_targets(&paths, &stated, &HostPaths::default()).unwrap();
+        let rows = findings(&stack, None, None, &[]);
+        let moves: Vec<&String> = rows.iter().flat_map(commands).collect();
+        assert_eq!(moves.len(), 1, "{rows:#?}");
+        let to = format!("echo '{sector},40000' | sfdisk --move-data ");
+        assert!(moves[0].starts_with(&to), "{moves:?}");
+    }
+    let mke2fs = testkit::tool!("mke2fs");
+    let small = ["-q", "-F", "-b", "1024", "-E", "offset=33280", "@", "20000"];
+    image.run(&mke2fs, &small, "");
+    let rows = findings(&image.stack(), None, None, &[]);
+    assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
+    let start = rows
+        .iter()
+        .find(|row| row.finding.rule == Rule::PartitionStart);
+    let note = &start.unwrap().fix.as_ref().unwrap().note;
+    assert!(note.contains("block size cannot be changed"), "{note}");
+    assert!(note.contains("from sector 72,"), "{note}");
+}
+
 /// Are no commands printed for logical partitions, whose numbers change when one is deleted?
 #[test]
 fn logical_partitions_are_left_alone() {
@@ -262,5 +303,17 @@ fn contents_that_cannot_shrink() {
         assert_eq!(commands(start), [""; 0]);
         let note = &start.fix.as_ref().unwrap().note;
         assert!(note.contains(says) && !note.contains("resize2fs"), "{note}");
+        // A layer is not recreated at the misaligned place.
+        for row in &rows {
+            let is_new = |command: &String| {
+                ["mkfs", "mkswap", "luksFormat"]
+                    .iter()
+                    .any(|new| command.contains(new))
+            };
+            assert!(!commands(row).iter().any(is_new), "{row:#?}");
+            let note = row.fix.as_ref().map_or("", |fix| &fix.note);
+            let is_sector = row.finding.rule == Rule::XfsSector;
+            assert!(!is_sector || note.contains("from sector 64,"), "{note}");
+        }
     }
 }

@@ -36,6 +36,9 @@ use crate::table::{Side, Table};
 /// The maximum size of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 64 << 20;
 
+/// The size of a physical sector of current drives, assumed where a drive states none.
+const PHYSICAL_BYTES: u64 = 4096;
+
 /// Check the alignment of every layer: partitions, arrays, volumes, encryption, file systems
 ///
 /// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every
@@ -326,8 +329,12 @@ fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
 /// Returns the message that ends a check with findings. It states their number and their ids in the
 /// report.
 fn verdict_line(bad: &[&Finding], fail_on: Severity) -> String {
-    let mut ids: Vec<&str> = bad.iter().map(|finding| finding.rule.id()).collect();
-    ids.dedup();
+    let mut ids: Vec<&str> = Vec::new();
+    for id in bad.iter().map(|finding| finding.rule.id()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
     let severity = match fail_on {
         Severity::Info => "",
         Severity::Warning => " of severity warning or fault",
@@ -376,6 +383,21 @@ impl Drive {
             return Err(Failure::input(format!(
                 "a physical sector of {physical} bytes is smaller than a logical one of {logical}"
             )));
+        }
+        let physical = stated.physical_bytes.unwrap_or(PHYSICAL_BYTES);
+        for (option, bytes) in [("--chunk", args.chunk), ("--stripe", args.stripe)] {
+            if let Some(bytes) = bytes
+                && bytes % physical != 0
+            {
+                let hint = if bytes % 1000 == 0 {
+                    "; KB counts 1000 bytes, K counts 1024"
+                } else {
+                    ""
+                };
+                return Err(Failure::input(format!(
+                    "{option}: {bytes} bytes are not a multiple of a physical sector of {physical} (--physical-sector){hint}"
+                )));
+            }
         }
         if let (Some(chunk), Some(stripe)) = (stated.chunk_bytes, stated.stripe_bytes)
             && stripe % chunk != 0

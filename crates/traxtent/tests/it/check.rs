@@ -56,6 +56,12 @@ fn exit_status() {
         status(&["--physical-sector", "512", "--logical-sector", "4k"]),
         2
     );
+    // A chunk that does not fit physical sectors would call for moves that misalign a partition.
+    let chunk = traxtent(&["check", path, "--chunk", "64KB", "--stripe", "192KB"]);
+    assert_eq!(chunk.status, 2, "{}", chunk.out);
+    let says = "--chunk: 64000 bytes are not a multiple of a physical sector of 4096";
+    assert!(chunk.err.contains(says), "{}", chunk.err);
+    assert!(chunk.err.contains("K counts 1024"), "{}", chunk.err);
     let quiet = traxtent(&["check", path, "--quiet"]);
     assert_eq!(
         (quiet.status, quiet.out.as_str(), quiet.err.as_str()),
