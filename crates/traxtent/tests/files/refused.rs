@@ -158,18 +158,19 @@ fn a_full_file_system_loses_nothing() {
     };
     let full = fill();
     // A forecast and a run agree that the file stays where it is, and say why.
-    for arguments in [&["--dry-run", "file"][..], &["file"]] {
-        let answer = disk.realign(arguments);
+    let mut dry_run = Command::new(TRAXTENT);
+    dry_run.args(["file", "realign", "--dry-run", "--map", MAP]);
+    dry_run.arg(&path);
+    for answer in [said(dry_run), disk.realign(&["file"])] {
         assert_eq!(answer.status, Some(1), "{answer:?}");
         assert_eq!(answer.out.lines().count(), 1, "{}", answer.out);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
         assert!(
             answer.out.contains("left alone: the file system "),
             "{}",
             answer.out
         );
     }
-    let answer = disk.realign(&["file"]);
-    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     assert_content(&path, &content, "on a full file system");
 
     let ended = AtomicBool::new(false);
