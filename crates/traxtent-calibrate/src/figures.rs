@@ -1,0 +1,229 @@
+//! The times in a profile that can be fitted, and how much they may differ from those of the drive
+//! that a calibration starts from.
+
+use traxtent_model::mechanics::SeekCurve;
+use traxtent_model::profile::{OverheadSpec, Profile, SeekSpec};
+use traxtent_units::Count;
+
+/// A time that can be fitted. Its correction is added to the profile's value.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    /// The key of the profile. For the seek curve it is followed by the distance.
+    pub(crate) name: String,
+    /// The standard deviation of the correction if nothing is known of the drive, in milliseconds.
+    pub(crate) prior_ms: f64,
+    /// The change of the value, in its own unit, per millisecond of correction.
+    pub(crate) scale: f64,
+    /// Whether the next figure is the seek time of the next distance. Both are then corrected by
+    /// similar shares.
+    pub(crate) has_neighbour: bool,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Overhead(fn(&mut OverheadSpec) -> &mut f64),
+    HeadSwitch,
+    WriteSettle,
+    WriteSector,
+    /// The seek time at a distance; the correction decreases to 0 at the neighbouring distances.
+    Seek {
+        left: u32,
+        at: u32,
+        right: u32,
+    },
+}
+
+/// The overheads of drives of the same years differ by about this much. (In the DiskSim parameters
+/// of nine drives of the 1990s, the overheads of reads from the media lie between 0 and 2 ms.)
+const OVERHEAD_PRIOR_MS: f64 = 0.5;
+
+/// Seek times of drives with the same average seek time differ by about this share.
+const SEEK_PRIOR_SHARE: f64 = 0.3;
+
+/// The least uncertainty of a seek time in milliseconds.
+const SEEK_PRIOR_LEAST_MS: f64 = 0.1;
+
+/// Bus times differ by about this much per sector.
+const SECTOR_PRIOR_MS: f64 = 0.1;
+
+/// The number of sectors whose transfer is corrected, so that the correction is comparable to those
+/// of other times.
+const SECTORS: f64 = 16.0;
+
+/// The factor between the distances at which the seek curve is corrected.
+const SEEK_STEP: f64 = 3.0;
+
+/// The number of points of a seek curve that a formula describes.
+const CURVE_POINTS: f64 = 40.0;
+
+impl Figure {
+    /// Whether it is a time of the seek curve.
+    pub(crate) fn is_seek(&self) -> bool {
+        matches!(self.place, Place::Seek { .. })
+    }
+
+    /// The value in a profile.
+    pub(crate) fn value(&self, profile: &Profile) -> f64 {
+        let mechanics = profile.mechanics.as_ref();
+        match self.place {
+            Place::Overhead(place) => *place(&mut { profile.overheads }),
+            Place::HeadSwitch => mechanics.map_or(0.0, |of| of.head_switch_ms),
+            Place::WriteSettle => mechanics.map_or(0.0, |of| of.write_settle_ms),
+            Place::WriteSector => profile.bus.write_sector_ms,
+            Place::Seek { at, .. } => match mechanics.map(|of| &of.seek) {
+                Some(SeekSpec::Table { read, .. }) => read
+                    .iter()
+                    .find(|(distance, _)| *distance == at)
+                    .map_or(0.0, |&(_, ms)| ms),
+                _ => 0.0,
+            },
+        }
+    }
+
+    /// Adds a correction in milliseconds. Times do not become negative; only the settling of
+    /// writes may be.
+    pub(crate) fn add(&self, profile: &mut Profile, ms: f64) {
+        let add = |value: &mut f64, ms: f64| *value = (*value + ms).max(0.0);
+        match (self.place, &mut profile.mechanics) {
+            (Place::Overhead(place), _) => add(place(&mut profile.overheads), ms),
+            (Place::WriteSector, _) => add(&mut profile.bus.write_sector_ms, ms * self.scale),
+            (Place::HeadSwitch, Some(of)) => add(&mut of.head_switch_ms, ms),
+            (Place::WriteSettle, Some(of)) => of.write_settle_ms += ms,
+            (Place::Seek { left, at, right }, Some(of)) => {
+                if let SeekSpec::Table { read, write } = &mut of.seek {
+                    for (distance, value) in read.iter_mut().chain(write.iter_mut().flatten()) {
+                        add(value, ms * share_at(*distance, left, at, right));
+                    }
+                }
+            }
+            (_, None) => {}
+        }
+    }
+}
+
+/// Returns the share of a correction at a distance: 1 at the distance itself, and 0 from its
+/// neighbours on, with straight lines over the logarithm in between. The first and the last
+/// distance are their own neighbours.
+fn share_at(distance: u32, left: u32, at: u32, right: u32) -> f64 {
+    let log = |number: u32| f64::from(number.max(1)).ln();
+    let neighbour = if distance < at { left } else { right };
+    if distance == at || neighbour == at {
+        return 1.0;
+    }
+    ((log(distance) - log(neighbour)) / (log(at) - log(neighbour))).max(0.0)
+}
+
+/// Returns the figures of a profile that can be fitted. `has_fast_writes` tells whether writes
+/// complete in the buffer, which determines their time on the bus in another way. The seek curve
+/// becomes a table with points at the distances where it is corrected.
+pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bool) -> Vec<Figure> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, place| {
+        found.push(Figure {
+            name: name.to_owned(),
+            prior_ms: OVERHEAD_PRIOR_MS,
+            scale: 1.0,
+            has_neighbour: false,
+            place,
+        });
+    };
+    let overheads: [(&'static str, fn(&mut OverheadSpec) -> &mut f64); 8] = [
+        ("overheads.read_hit_after_read_ms", |of| {
+            &mut of.read_hit_after_read_ms
+        }),
+        ("overheads.read_hit_after_write_ms", |of| {
+            &mut of.read_hit_after_write_ms
+        }),
+        ("overheads.read_miss_after_read_ms", |of| {
+            &mut of.read_miss_after_read_ms
+        }),
+        ("overheads.read_miss_after_write_ms", |of| {
+            &mut of.read_miss_after_write_ms
+        }),
+        ("overheads.write_hit_after_read_ms", |of| {
+            &mut of.write_hit_after_read_ms
+        }),
+        ("overheads.write_hit_after_write_ms", |of| {
+            &mut of.write_hit_after_write_ms
+        }),
+        ("overheads.write_miss_after_read_ms", |of| {
+            &mut of.write_miss_after_read_ms
+        }),
+        ("overheads.write_miss_after_write_ms", |of| {
+            &mut of.write_miss_after_write_ms
+        }),
+    ];
+    for (name, place) in overheads {
+        add(name, Place::Overhead(place));
+    }
+    if profile.mechanics.is_some() {
+        add("mechanics.head_switch_ms", Place::HeadSwitch);
+        add("mechanics.write_settle_ms", Place::WriteSettle);
+    }
+    if !has_fast_writes {
+        found.push(Figure {
+            name: "bus.write_sector_ms".to_owned(),
+            prior_ms: SECTORS * SECTOR_PRIOR_MS,
+            scale: 1.0 / SECTORS,
+            has_neighbour: false,
+            place: Place::WriteSector,
+        });
+    }
+    if let Some(mechanics) = &mut profile.mechanics {
+        let (seek, times) = seek_figures(&mechanics.seek, cylinders);
+        mechanics.seek = seek;
+        found.extend(times);
+    }
+    found
+}
+
+/// Returns a seek curve as a table, and its figures.
+fn seek_figures(spec: &SeekSpec, cylinders: u32) -> (SeekSpec, Vec<Figure>) {
+    let stroke = cylinders.saturating_sub(1).max(1);
+    let nodes = distances(stroke, SEEK_STEP);
+    let curve = SeekCurve::new(spec, cylinders);
+    let time = |distance| curve.time(distance).as_ms();
+    let (points, write) = match spec {
+        SeekSpec::Table { read, write } => (
+            read.iter().map(|(distance, _)| *distance).collect(),
+            write.clone(),
+        ),
+        _ => (
+            distances(stroke, f64::from(stroke).powf(1.0 / CURVE_POINTS)),
+            None,
+        ),
+    };
+    let mut points: Vec<u32> = points.into_iter().chain(nodes.iter().copied()).collect();
+    points.retain(|distance| (1..=stroke).contains(distance));
+    points.sort_unstable();
+    points.dedup();
+    let read = points
+        .iter()
+        .map(|&distance| (distance, time(distance)))
+        .collect();
+    let figures = nodes.iter().enumerate().map(|(index, &at)| Figure {
+        name: format!("mechanics.seek over {}", Count(u64::from(at), "cylinder")),
+        prior_ms: (time(at) * SEEK_PRIOR_SHARE).max(SEEK_PRIOR_LEAST_MS),
+        scale: 1.0,
+        has_neighbour: index + 1 < nodes.len(),
+        place: Place::Seek {
+            left: nodes[index.saturating_sub(1)],
+            at,
+            right: nodes[(index + 1).min(nodes.len() - 1)],
+        },
+    });
+    (SeekSpec::Table { read, write }, figures.collect())
+}
+
+/// Returns distances from 1 to the stroke, each longer than the one before by a factor.
+fn distances(stroke: u32, factor: f64) -> Vec<u32> {
+    let steps = (f64::from(stroke).ln() / factor.max(1.01).ln())
+        .round()
+        .max(1.0);
+    let mut found: Vec<u32> = (0..=steps as u32)
+        .map(|step| f64::from(stroke).powf(f64::from(step) / steps).round() as u32)
+        .collect();
+    found.dedup();
+    found
+}

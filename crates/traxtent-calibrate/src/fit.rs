@@ -1,0 +1,330 @@
+//! Fits times to the measured response times, by least squares.
+//!
+//! The simulated response time without its rotational latency changes almost linearly with each
+//! figure. The derivatives are found by simulation, with one replay per figure. The rotational
+//! latency of a single request cannot be known from a trace, so the mean over requests of the same
+//! kind takes its place. Each correction has a normal prior distribution around zero; a figure that
+//! the trace does not determine stays where it was. (Gauss and Newton's method; J. Nocedal and S.
+//! Wright, "Numerical Optimization", 2006, chapter 10.)
+
+use std::sync::Arc;
+
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::Profile;
+use traxtent_sim::SimulateError;
+use traxtent_sim::agreement::HIT_MARGIN_MS;
+use traxtent_units::stats::demerit;
+
+use crate::figures::Figure;
+use crate::line::HitLine;
+use crate::solve::Matrix;
+use crate::trace::{MeasuredTrace, Replayed};
+
+/// The change of a figure with which its derivative is found, in milliseconds.
+const STEP_MS: f64 = 0.05;
+
+/// A response time that changes by more than this many times the change of a figure does so
+/// because events happen in another order.
+const DERIVATIVE_MOST: f64 = 3.0;
+
+/// The maximum number of iterations.
+pub(crate) const ROUNDS: usize = 8;
+
+/// An iteration that reduces the cost by less than this is the last.
+const GAIN_LEAST: f64 = 1.0;
+
+/// The number of times that a step is halved.
+const HALVINGS: usize = 5;
+
+/// A residual of more standard deviations counts as this many.
+const OUTLIER: f64 = 3.5;
+
+/// The least standard deviation of a residual, in milliseconds.
+const DEVIATION_LEAST_MS: f64 = 0.02;
+
+/// The standard deviation by which the shares of neighbouring corrections of the seek curve differ,
+/// in units of their prior deviation.
+const NEIGHBOUR_DEVIATION: f64 = 0.7;
+
+/// The part of a trace that is fitted, and the times of hits in it.
+pub(crate) struct Fit<'a> {
+    pub(crate) traces: &'a [MeasuredTrace],
+    /// The number of records of each trace that are fitted.
+    pub(crate) counts: Vec<usize>,
+    pub(crate) geometry: &'a Arc<Geometry>,
+    pub(crate) read_hit: Option<HitLine>,
+    pub(crate) write_hit: Option<HitLine>,
+}
+
+/// A fitted profile.
+pub(crate) struct FitResult {
+    pub(crate) profile: Profile,
+    /// The standard deviation that remains for each figure, in milliseconds of correction.
+    pub(crate) deviations_ms: Vec<f64>,
+}
+
+impl Fit<'_> {
+    /// The number of records that are fitted.
+    pub(crate) fn requests(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// Replays the part that is fitted.
+    pub(crate) fn replay(&self, profile: &Profile) -> Result<Vec<Replayed>, SimulateError> {
+        let mut all = Vec::new();
+        for (trace, count) in self.traces.iter().zip(&self.counts) {
+            all.extend(trace.replay(profile, self.geometry, *count)?);
+        }
+        Ok(all)
+    }
+
+    /// Whether the real drive served a request from its buffer.
+    pub(crate) fn drive_hit(&self, request: &Replayed) -> bool {
+        let line = if request.is_read {
+            self.read_hit
+        } else {
+            self.write_hit
+        };
+        line.is_some_and(|line| request.measured_ms < line.at(request.sectors) + HIT_MARGIN_MS)
+    }
+
+    fn agrees(&self, request: &Replayed) -> bool {
+        self.drive_hit(request) == request.is_hit()
+    }
+
+    /// The number of requests that only the model or only the drive served from its buffer.
+    pub(crate) fn disagreements(&self, requests: &[Replayed]) -> usize {
+        requests.iter().filter(|one| !self.agrees(one)).count()
+    }
+
+    /// The root mean square of the demerits of the kinds of requests, in milliseconds.
+    pub(crate) fn distance(&self, requests: &[Replayed]) -> f64 {
+        let mut by_kind: [(Vec<f64>, Vec<f64>); KINDS] = Default::default();
+        for request in requests.iter().filter(|one| self.agrees(one)) {
+            let (simulated, measured) = &mut by_kind[kind(request)];
+            simulated.push(request.simulated_ms);
+            measured.push(request.measured_ms);
+        }
+        let squares = by_kind.iter_mut().filter_map(|(simulated, measured)| {
+            let count = simulated.len() as f64;
+            Some(count * demerit(simulated, measured)?.powi(2))
+        });
+        (squares.sum::<f64>() / requests.len().max(1) as f64).sqrt()
+    }
+
+    /// Fits figures, beginning with a profile.
+    pub(crate) fn run(
+        &self,
+        start: &Profile,
+        figures: &[Figure],
+        rounds: usize,
+    ) -> Result<FitResult, SimulateError> {
+        let corrected = |corrections: &[f64]| {
+            let mut profile = start.clone();
+            for (figure, ms) in figures.iter().zip(corrections) {
+                figure.add(&mut profile, *ms);
+            }
+            profile
+        };
+        let prior = prior(figures);
+        let mut corrections = vec![0.0; figures.len()];
+        let mut replayed = self.replay(start)?;
+        let mut deviations_ms: Vec<f64> = figures.iter().map(|one| one.prior_ms).collect();
+        for _ in 0..rounds {
+            let deviations = Deviations::of(self, &replayed);
+            let cost = self.cost(&replayed, &deviations) + prior.square(&corrections);
+            let profile = corrected(&corrections);
+            let (mut normal, mut right) =
+                self.equations(&profile, &replayed, figures, &deviations)?;
+            for (row, value) in prior.times(&corrections).into_iter().enumerate() {
+                right[row] -= value;
+            }
+            normal.add_matrix(&prior);
+            let Some(covariance) = normal.inverse() else {
+                break;
+            };
+            for (index, deviation) in deviations_ms.iter_mut().enumerate() {
+                *deviation = covariance.at(index, index).sqrt();
+            }
+            let step = covariance.times(&right);
+            let mut better = None;
+            for halving in 0..HALVINGS {
+                let scale = 0.5f64.powi(halving as i32);
+                let next: Vec<f64> = corrections
+                    .iter()
+                    .zip(&step)
+                    .map(|(value, step)| value + scale * step)
+                    .collect();
+                let replayed = self.replay(&corrected(&next))?;
+                let found = self.cost(&replayed, &deviations) + prior.square(&next);
+                if found < cost {
+                    better = Some((next, replayed, cost - found));
+                    break;
+                }
+            }
+            let Some((next, next_replayed, gain)) = better else {
+                break;
+            };
+            (corrections, replayed) = (next, next_replayed);
+            if gain < GAIN_LEAST {
+                break;
+            }
+        }
+        Ok(FitResult {
+            profile: corrected(&corrections),
+            deviations_ms,
+        })
+    }
+
+    /// The sum of the squared residuals in units of their deviations. A request on whose place the
+    /// model and the drive disagree counts as an outlier.
+    fn cost(&self, requests: &[Replayed], deviations: &Deviations) -> f64 {
+        let residuals = residuals(requests);
+        let squares = requests.iter().zip(residuals).map(|(request, residual)| {
+            let share = match self.agrees(request) {
+                true => residual / deviations.of_request(request),
+                false => OUTLIER,
+            };
+            share.clamp(-OUTLIER, OUTLIER).powi(2)
+        });
+        squares.sum()
+    }
+
+    /// Returns the normal equations of the residuals.
+    fn equations(
+        &self,
+        profile: &Profile,
+        replayed: &[Replayed],
+        figures: &[Figure],
+        deviations: &Deviations,
+    ) -> Result<(Matrix, Vec<f64>), SimulateError> {
+        let mut derivatives = Vec::with_capacity(figures.len());
+        for figure in figures {
+            let mut changed = profile.clone();
+            figure.add(&mut changed, STEP_MS);
+            let changed = self.replay(&changed)?;
+            let pairs = replayed.iter().zip(&changed);
+            let of: Vec<f64> = pairs
+                .map(|(one, changed)| derivative(one, changed))
+                .collect();
+            derivatives.push(of);
+        }
+        let mut normal = Matrix::zero(figures.len());
+        let mut right = vec![0.0; figures.len()];
+        let residuals = residuals(replayed);
+        for (index, request) in replayed.iter().enumerate() {
+            if !self.agrees(request) {
+                continue;
+            }
+            let deviation = deviations.of_request(request);
+            let limit = OUTLIER * deviation;
+            let residual = residuals[index].clamp(-limit, limit);
+            let weight = 1.0 / (deviation * deviation);
+            let row: Vec<(usize, f64)> = derivatives
+                .iter()
+                .map(|of| of[index])
+                .enumerate()
+                .filter(|(_, derivative)| *derivative != 0.0)
+                .collect();
+            for &(one, x) in &row {
+                right[one] += weight * x * residual;
+                for &(other, y) in &row {
+                    normal.add(one, other, weight * x * y);
+                }
+            }
+        }
+        Ok((normal, right))
+    }
+}
+
+/// The change of a response time without rotation, per change of the figure.
+fn derivative(before: &Replayed, after: &Replayed) -> f64 {
+    let change = after.without_rotation_ms() - before.without_rotation_ms();
+    let derivative = change / STEP_MS;
+    if derivative.abs() > DERIVATIVE_MOST {
+        0.0
+    } else {
+        derivative
+    }
+}
+
+/// The inverse covariance of the corrections if nothing is known of the drive.
+fn prior(figures: &[Figure]) -> Matrix {
+    let mut prior = Matrix::zero(figures.len());
+    for (index, figure) in figures.iter().enumerate() {
+        prior.add(index, index, figure.prior_ms.powi(-2));
+        if figure.has_neighbour {
+            let shares = [1.0 / figure.prior_ms, -1.0 / figures[index + 1].prior_ms];
+            for (one, x) in shares.iter().enumerate() {
+                for (other, y) in shares.iter().enumerate() {
+                    let value = x * y / NEIGHBOUR_DEVIATION.powi(2);
+                    prior.add(index + one, index + other, value);
+                }
+            }
+        }
+    }
+    prior
+}
+
+/// The number of kinds of requests.
+const KINDS: usize = 32;
+
+/// The kind of a request. The rotational latencies of a kind have similar distributions.
+fn kind(request: &Replayed) -> usize {
+    let properties = [
+        request.is_read,
+        request.follows_read,
+        request.is_sequential,
+        request.is_hit(),
+        request.has_seek,
+    ];
+    properties
+        .into_iter()
+        .fold(0, |kind, property| 2 * kind + usize::from(property))
+}
+
+/// Returns measured minus simulated response times, the latter with the mean rotational latency of
+/// their kind.
+fn residuals(requests: &[Replayed]) -> Vec<f64> {
+    let mut sums = [(0.0, 0.0); KINDS];
+    for request in requests {
+        let (sum, count) = &mut sums[kind(request)];
+        *sum += request.rotation_ms;
+        *count += 1.0;
+    }
+    requests
+        .iter()
+        .map(|request| {
+            let (sum, count) = sums[kind(request)];
+            request.measured_ms - request.without_rotation_ms() - sum / count
+        })
+        .collect()
+}
+
+/// The standard deviations of the residuals of reads and writes, hits and misses.
+struct Deviations([f64; 4]);
+
+impl Deviations {
+    fn of(fit: &Fit, requests: &[Replayed]) -> Deviations {
+        let mut by_class: [Vec<f64>; 4] = Default::default();
+        for (request, residual) in requests.iter().zip(residuals(requests)) {
+            if fit.agrees(request) {
+                by_class[class(request)].push(residual.abs());
+            }
+        }
+        Deviations(by_class.map(|mut residuals| {
+            residuals.sort_unstable_by(f64::total_cmp);
+            let median = residuals.get(residuals.len() / 2).copied();
+            // Half of a normal distribution lies within 0.6745 standard deviations.
+            (median.unwrap_or(1.0) / 0.6745).max(DEVIATION_LEAST_MS)
+        }))
+    }
+
+    fn of_request(&self, request: &Replayed) -> f64 {
+        self.0[class(request)]
+    }
+}
+
+fn class(request: &Replayed) -> usize {
+    2 * usize::from(request.is_read) + usize::from(request.is_hit())
+}

@@ -1,0 +1,73 @@
+//! The agreement of a profile with a part of a trace.
+
+use traxtent_sim::agreement::{ClassAgreement, ReplayedRequest, class_agreement};
+use traxtent_units::Rng;
+use traxtent_units::stats::{NoiseFloor, demerit, noise_floor};
+
+use crate::fit::Fit;
+use crate::trace::Replayed;
+
+/// The seed of the samples that estimate the noise.
+const NOISE_SEED: u64 = 1;
+
+/// The agreement of a profile with a part of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The number of measured requests.
+    pub requests: usize,
+    /// The root mean square distance of the distributions of response times, in milliseconds.
+    pub demerit_ms: f64,
+    /// The demerit that 19 of 20 perfect models would stay below, in milliseconds.
+    pub noise_p95_ms: f64,
+    /// The number of reads.
+    pub reads: usize,
+    /// The number of reads that only the model or only the drive served from its buffer. The drive
+    /// did if it took at most 0.5 ms longer than the time of a hit, which is found in the measured
+    /// times of the part that was fitted.
+    pub disagreements: usize,
+    /// The means and demerits of classes of requests.
+    pub classes: Vec<ClassAgreement>,
+}
+
+impl Judgement {
+    pub(crate) fn of(fit: &Fit, requests: &[Replayed]) -> Judgement {
+        let mut simulated: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
+        let mut measured: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
+        let noise = noise_floor(&measured, &mut Rng::new(NOISE_SEED));
+        let noise = noise.map_or(0.0, |NoiseFloor { p95, .. }| p95);
+        let reads = requests.iter().filter(|one| one.is_read);
+        let reads: Vec<Replayed> = reads.copied().collect();
+        let replayed: Vec<ReplayedRequest> = requests.iter().map(as_public).collect();
+        Judgement {
+            requests: requests.len(),
+            demerit_ms: demerit(&mut simulated, &mut measured).unwrap_or(0.0),
+            noise_p95_ms: noise,
+            reads: reads.len(),
+            disagreements: fit.disagreements(&reads),
+            classes: class_agreement(&replayed),
+        }
+    }
+
+    /// The share of the reads on which the model and the drive disagree.
+    pub fn disagreement(&self) -> f64 {
+        self.disagreements as f64 / self.reads.max(1) as f64
+    }
+
+    /// Whether it disagrees on more reads than another one of the same part, by more than two
+    /// standard deviations of such a count.
+    pub(crate) fn disagrees_more_than(&self, other: &Judgement) -> bool {
+        let deviation = ((self.disagreements + other.disagreements) as f64).sqrt();
+        self.disagreements as f64 > other.disagreements as f64 + 2.0 * deviation
+    }
+}
+
+fn as_public(one: &Replayed) -> ReplayedRequest {
+    ReplayedRequest {
+        is_read: one.is_read,
+        sectors: one.sectors,
+        served: one.served,
+        simulated_ms: one.simulated_ms,
+        rotation_ms: one.rotation_ms,
+        measured_ms: one.measured_ms,
+    }
+}
