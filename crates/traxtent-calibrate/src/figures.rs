@@ -5,6 +5,8 @@ use traxtent_model::mechanics::SeekCurve;
 use traxtent_model::profile::{OverheadSpec, Profile, SeekSpec};
 use traxtent_units::Count;
 
+use crate::{SEEK_KEY, WRITE_SECTOR_KEY};
+
 /// A time that can be fitted. Its correction is added to the profile's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
@@ -34,9 +36,16 @@ enum Place {
     },
 }
 
-/// The overheads of drives of the same years differ by about this much. (In the DiskSim parameters
-/// of nine drives of the 1990s, the overheads of reads from the media lie between 0 and 2 ms.)
-const OVERHEAD_PRIOR_MS: f64 = 0.5;
+/// The overheads of drives of the same years differ by about this much. (In DiskSim's parameters of
+/// eight drives of the 1990s, the overheads of accesses to the media lie between 0 and 3.3 ms.)
+const OVERHEAD_PRIOR_MS: f64 = 1.0;
+
+/// The head switch times of drives of the same years differ by about this share. A head switch that
+/// takes longer than the skew allows costs a revolution.
+const HEAD_SWITCH_PRIOR_SHARE: f64 = 0.3;
+
+/// The settling times of writes of drives of the same years differ by about this much.
+const WRITE_SETTLE_PRIOR_MS: f64 = 0.3;
 
 /// Seek times of drives with the same average seek time differ by about this share.
 const SEEK_PRIOR_SHARE: f64 = 0.3;
@@ -61,6 +70,11 @@ impl Figure {
     /// Whether it is a time of the seek curve.
     pub(crate) fn is_seek(&self) -> bool {
         matches!(self.place, Place::Seek { .. })
+    }
+
+    /// The key of the profile.
+    pub(crate) fn key(&self) -> &str {
+        if self.is_seek() { SEEK_KEY } else { &self.name }
     }
 
     /// The value in a profile.
@@ -119,10 +133,10 @@ fn share_at(distance: u32, left: u32, at: u32, right: u32) -> f64 {
 /// becomes a table with points at the distances where it is corrected.
 pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bool) -> Vec<Figure> {
     let mut found = Vec::new();
-    let mut add = |name: &str, place| {
+    let mut add = |name: &str, prior_ms: f64, place| {
         found.push(Figure {
             name: name.to_owned(),
-            prior_ms: OVERHEAD_PRIOR_MS,
+            prior_ms,
             scale: 1.0,
             has_neighbour: false,
             place,
@@ -155,15 +169,18 @@ pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bo
         }),
     ];
     for (name, place) in overheads {
-        add(name, Place::Overhead(place));
+        add(name, OVERHEAD_PRIOR_MS, Place::Overhead(place));
     }
-    if profile.mechanics.is_some() {
-        add("mechanics.head_switch_ms", Place::HeadSwitch);
-        add("mechanics.write_settle_ms", Place::WriteSettle);
+    if let Some(mechanics) = &profile.mechanics {
+        let share = HEAD_SWITCH_PRIOR_SHARE * mechanics.head_switch_ms;
+        let prior_ms = share.max(SEEK_PRIOR_LEAST_MS);
+        add("mechanics.head_switch_ms", prior_ms, Place::HeadSwitch);
+        let prior_ms = WRITE_SETTLE_PRIOR_MS;
+        add("mechanics.write_settle_ms", prior_ms, Place::WriteSettle);
     }
     if !has_fast_writes {
         found.push(Figure {
-            name: "bus.write_sector_ms".to_owned(),
+            name: WRITE_SECTOR_KEY.to_owned(),
             prior_ms: SECTORS * SECTOR_PRIOR_MS,
             scale: 1.0 / SECTORS,
             has_neighbour: false,
@@ -203,7 +220,7 @@ fn seek_figures(spec: &SeekSpec, cylinders: u32) -> (SeekSpec, Vec<Figure>) {
         .map(|&distance| (distance, time(distance)))
         .collect();
     let figures = nodes.iter().enumerate().map(|(index, &at)| Figure {
-        name: format!("mechanics.seek over {}", Count(u64::from(at), "cylinder")),
+        name: format!("{SEEK_KEY} over {}", Count(u64::from(at), "cylinder")),
         prior_ms: (time(at) * SEEK_PRIOR_SHARE).max(SEEK_PRIOR_LEAST_MS),
         scale: 1.0,
         has_neighbour: index + 1 < nodes.len(),

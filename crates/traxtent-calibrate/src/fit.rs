@@ -85,7 +85,8 @@ impl Fit<'_> {
         } else {
             self.write_hit
         };
-        line.is_some_and(|line| request.measured_ms < line.at(request.sectors) + HIT_MARGIN_MS)
+        let limit = |line: HitLine| line.at(request.follows_read, request.sectors) + HIT_MARGIN_MS;
+        line.is_some_and(|line| request.measured_ms < limit(line))
     }
 
     fn agrees(&self, request: &Replayed) -> bool {
@@ -302,6 +303,10 @@ fn residuals(requests: &[Replayed]) -> Vec<f64> {
 }
 
 /// The standard deviations of the residuals of reads and writes, hits and misses.
+///
+/// The mean rotational latency of a kind, which is part of the residuals, has the same standard
+/// deviation as the mean of the measured ones. So the variance of residuals with rotational latency
+/// counts twice.
 struct Deviations([f64; 4]);
 
 impl Deviations {
@@ -312,18 +317,25 @@ impl Deviations {
                 by_class[class(request)].push(residual.abs());
             }
         }
-        Deviations(by_class.map(|mut residuals| {
+        let mut deviations = by_class.map(|mut residuals| {
             residuals.sort_unstable_by(f64::total_cmp);
             let median = residuals.get(residuals.len() / 2).copied();
             // Half of a normal distribution lies within 0.6745 standard deviations.
             (median.unwrap_or(1.0) / 0.6745).max(DEVIATION_LEAST_MS)
-        }))
+        });
+        for miss in MISSES {
+            deviations[miss] *= std::f64::consts::SQRT_2;
+        }
+        Deviations(deviations)
     }
 
     fn of_request(&self, request: &Replayed) -> f64 {
         self.0[class(request)]
     }
 }
+
+/// The classes of misses.
+const MISSES: [usize; 2] = [0, 2];
 
 fn class(request: &Replayed) -> usize {
     2 * usize::from(request.is_read) + usize::from(request.is_hit())

@@ -21,9 +21,9 @@ pub use trace::MeasuredTrace;
 
 use figures::{Figure, figures};
 use fit::{Fit, ROUNDS};
-use line::HitLine;
+use line::{HitLine, Timed};
 use search::{Effort, Search, choose_timing};
-use settings::{buffer_settings, timing_settings};
+use settings::{Setting, buffer_settings, timing_settings};
 use trace::Replayed;
 
 /// The least number of measured requests that are fitted, and that are held out.
@@ -35,8 +35,36 @@ const DETERMINED_SHARE: f64 = 0.5;
 /// Half the width of a 95 % interval, in standard deviations of a normal distribution.
 const INTERVAL_DEVIATIONS: f64 = 1.96;
 
+/// The keys of the figures that are fitted in a way of their own.
+pub(crate) const SEEK_KEY: &str = "mechanics.seek";
+const READ_SECTOR_KEY: &str = "bus.read_sector_ms";
+pub(crate) const WRITE_SECTOR_KEY: &str = "bus.write_sector_ms";
+
 /// The least number of hits from which an overhead of hits is taken.
 const HITS_LEAST: usize = 20;
+
+/// The options of a calibration.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The share of each trace's records, at its end, that is only judged.
+    pub held_out: f64,
+    /// The keys that are not changed, nor those below them: `cache` stands for all settings of the
+    /// buffer.
+    pub keep: Vec<String>,
+    /// The name of the traces in the provenance of the fitted values.
+    pub source: String,
+}
+
+impl Options {
+    /// Whether a key may be changed.
+    fn may_change(&self, key: &str) -> bool {
+        let covers = |kept: &String| {
+            key.strip_prefix(kept.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        !self.keep.iter().any(covers)
+    }
+}
 
 /// The part of a calibration that is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +89,13 @@ pub struct FittedFigure {
     pub plus_minus_ms: f64,
     /// Whether the trace determines the figure.
     pub is_determined: bool,
+}
+
+impl FittedFigure {
+    /// The key of the profile.
+    pub fn key(&self) -> &str {
+        self.name.split(' ').next().unwrap_or(&self.name)
+    }
 }
 
 /// A setting of the firmware that was changed.
@@ -103,62 +138,60 @@ impl Calibration {
 }
 
 /// Fits the figures of a profile to the first part of each trace, and judges the fit on the rest.
-///
-/// `held_out` is the share of each trace's records, at its end, that is only judged. `source` names
-/// the traces in the provenance of the fitted values. `progress` is called after every few replays.
+/// `progress` is called after every few replays.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a trace, if a part has fewer than
 /// [`REQUESTS_LEAST`] measured requests, or if a fitted value is out of the profile's bounds.
 ///
 /// # Panics
-/// Panics if `held_out` is not between 0 and 1.
+/// Panics if the share that is held out is not between 0 and 1.
 pub fn calibrate(
     start: &Profile,
     traces: &[MeasuredTrace],
-    held_out: f64,
-    source: &str,
+    options: &Options,
     progress: &mut dyn FnMut(Stage),
 ) -> Result<Calibration, CalibrateError> {
-    assert!((0.0..=1.0).contains(&held_out), "a share");
+    assert!((0.0..=1.0).contains(&options.held_out), "a share");
     let geometry = Geometry::build(&start.geometry)
         .map_err(|error| CalibrateError::Geometry(error.to_string()))?;
     let geometry = Arc::new(geometry);
-    let counts: Vec<usize> = traces
+    let held_out = |records: usize| (records as f64 * options.held_out).round() as usize;
+    let counts = traces
         .iter()
-        .map(|trace| trace.len() - (trace.len() as f64 * held_out).round() as usize)
-        .collect();
-    check_sizes(traces, &counts)?;
+        .map(|trace| trace.len() - held_out(trace.len()));
     let mut fit = Fit {
         traces,
-        counts,
+        counts: counts.collect(),
         geometry: &geometry,
         read_hit: None,
         write_hit: None,
     };
+    check_sizes(&fit)?;
     let measured = fit.replay(start)?;
     fit.read_hit = hit_line(&measured, true);
     fit.write_hit = hit_line(&measured, false);
 
-    let mut profile = start.clone();
-    let figures = figures(&mut profile, geometry.cylinders(), fit.write_hit.is_some());
-    // The values as they were, with the seek curve as a table.
-    let original = profile.clone();
-    fit_hits(&fit, &mut profile)?;
-    let search = Search::new(&fit);
-    profile = search.run(&profile, Effort::Full, &mut || progress(Stage::Buffer))?;
-    fit_hits(&fit, &mut profile)?;
-    profile = fit.run(&profile, &figures, ROUNDS)?.profile;
-    progress(Stage::Times);
-    profile = choose_timing(&fit, profile, &figures, &mut || progress(Stage::Times))?;
-    profile = search.run(&profile, Effort::Single, &mut || progress(Stage::Buffer))?;
-    progress(Stage::Times);
-    let (mut profile, found) = fit_determined(&fit, profile, &original, &figures)?;
-    let mut found = found;
-    found.extend(bus_of_hits(&fit, start));
-
+    let mut original = start.clone();
+    let figures: Vec<Figure> =
+        figures(&mut original, geometry.cylinders(), fit.write_hit.is_some())
+            .into_iter()
+            .filter(|figure| options.may_change(figure.key()))
+            .collect();
+    let profile = fit_profile(&fit, &original, &figures, options, progress)?;
+    let (mut profile, mut found) = fit_determined(&fit, profile, &original, &figures)?;
+    found.extend(bus_of_hits(&fit, start, options));
     let settings = changed_settings(&fit, &original, &profile);
-    name_origins(&mut profile, start, &settings, &found, source);
+    let is_fitted_seek = |one: &FittedFigure| one.is_determined && one.key() == SEEK_KEY;
+    if let (false, Some(mechanics), Some(original)) = (
+        found.iter().any(is_fitted_seek),
+        &mut profile.mechanics,
+        &start.mechanics,
+    ) {
+        // It was made a table only to be corrected.
+        mechanics.seek = original.seek.clone();
+    }
+    name_origins(&mut profile, &settings, &found, &options.source);
     profile.check()?;
     let (fitted_before, held_out_before) = judge(&fit, start)?;
     let (fitted_after, held_out_after) = judge(&fit, &profile)?;
@@ -173,10 +206,38 @@ pub fn calibrate(
     })
 }
 
+/// Chooses the settings of the firmware, and fits all times.
+fn fit_profile(
+    fit: &Fit,
+    original: &Profile,
+    figures: &[Figure],
+    options: &Options,
+    progress: &mut dyn FnMut(Stage),
+) -> Result<Profile, CalibrateError> {
+    let mut profile = original.clone();
+    fit_hits(fit, &mut profile, options)?;
+    let search = Search::new(fit, options);
+    profile = search.run(&profile, Effort::Full, &mut || progress(Stage::Buffer))?;
+    fit_hits(fit, &mut profile, options)?;
+    let found_hits = fit.disagreements(&fit.replay(&profile)?);
+    profile = fit.run(&profile, figures, ROUNDS)?.profile;
+    let hits = found_hits.max(fit.disagreements(&fit.replay(&profile)?));
+    progress(Stage::Times);
+    let settings: Vec<Setting> = timing_settings()
+        .into_iter()
+        .filter(|setting| options.may_change(setting.key))
+        .collect();
+    profile = choose_timing(fit, profile, figures, &settings, hits, &mut || {
+        progress(Stage::Times);
+    })?;
+    // The times at which read-ahead has reached a sector are now better known.
+    search.run(&profile, Effort::Single, &mut || progress(Stage::Buffer))
+}
+
 /// Checks that both parts have enough measured requests.
-fn check_sizes(traces: &[MeasuredTrace], counts: &[usize]) -> Result<(), CalibrateError> {
+fn check_sizes(fit: &Fit) -> Result<(), CalibrateError> {
     let (mut fitted, mut held_out) = (0, 0);
-    for (trace, count) in traces.iter().zip(counts) {
+    for (trace, count) in fit.traces.iter().zip(&fit.counts) {
         let (first, rest) = trace.records().split_at(*count);
         fitted += first.iter().filter(|one| one.measured.is_some()).count();
         held_out += rest.iter().filter(|one| one.measured.is_some()).count();
@@ -192,22 +253,25 @@ fn check_sizes(traces: &[MeasuredTrace], counts: &[usize]) -> Result<(), Calibra
 
 /// Finds the time of hits in the measured times.
 fn hit_line(requests: &[Replayed], reads: bool) -> Option<HitLine> {
-    let of: Vec<(u32, f64)> = requests
+    let of: Vec<Timed> = requests
         .iter()
         .filter(|one| one.is_read == reads)
-        .map(|one| (one.sectors, one.measured_ms))
+        .map(|one| (one.follows_read, one.sectors, one.measured_ms))
         .collect();
     HitLine::of(&of)
 }
 
 /// Sets the times on the bus, and the overheads of hits, so that the model's hits take the measured
 /// time of hits.
-fn fit_hits(fit: &Fit, profile: &mut Profile) -> Result<(), CalibrateError> {
-    if let Some(line) = fit.read_hit {
-        profile.bus.read_sector_ms = line.sector_ms;
-    }
-    if let Some(line) = fit.write_hit {
-        profile.bus.write_sector_ms = line.sector_ms;
+fn fit_hits(fit: &Fit, profile: &mut Profile, options: &Options) -> Result<(), CalibrateError> {
+    let bus = &mut profile.bus;
+    for (key, sector_ms, line) in [
+        (READ_SECTOR_KEY, &mut bus.read_sector_ms, fit.read_hit),
+        (WRITE_SECTOR_KEY, &mut bus.write_sector_ms, fit.write_hit),
+    ] {
+        if let (Some(line), true) = (line, options.may_change(key)) {
+            *sector_ms = line.sector_ms;
+        }
     }
     let replayed = fit.replay(profile)?;
     let missing = |is_read: bool, follows_read: bool| {
@@ -217,11 +281,14 @@ fn fit_hits(fit: &Fit, profile: &mut Profile) -> Result<(), CalibrateError> {
             .filter(|one| {
                 one.is_hit() && one.is_read == is_read && one.follows_read == follows_read
             })
-            .map(|one| line.at(one.sectors) - one.simulated_ms)
+            .map(|one| line.at(follows_read, one.sectors) - one.simulated_ms)
             .collect();
         missing.sort_unstable_by(f64::total_cmp);
         (missing.len() >= HITS_LEAST).then(|| missing[missing.len() / 2])
     };
+    if !options.may_change("overheads") {
+        return Ok(());
+    }
     let of = &mut profile.overheads;
     for (overhead, is_read, follows_read) in [
         (&mut of.read_hit_after_read_ms, true, true),
@@ -282,13 +349,14 @@ fn fit_determined(
 }
 
 /// The times on the bus that follow from hits.
-fn bus_of_hits(fit: &Fit, start: &Profile) -> Vec<FittedFigure> {
+fn bus_of_hits(fit: &Fit, start: &Profile, options: &Options) -> Vec<FittedFigure> {
     let bus = &start.bus;
     [
-        ("bus.read_sector_ms", bus.read_sector_ms, fit.read_hit),
-        ("bus.write_sector_ms", bus.write_sector_ms, fit.write_hit),
+        (READ_SECTOR_KEY, bus.read_sector_ms, fit.read_hit),
+        (WRITE_SECTOR_KEY, bus.write_sector_ms, fit.write_hit),
     ]
     .into_iter()
+    .filter(|(key, ..)| options.may_change(key))
     .filter_map(|(name, start_ms, line)| {
         let line = line?;
         Some(FittedFigure {
@@ -323,7 +391,6 @@ fn changed_settings(fit: &Fit, before: &Profile, after: &Profile) -> Vec<Changed
 /// Enters the origins of the values that were fitted.
 fn name_origins(
     profile: &mut Profile,
-    start: &Profile,
     settings: &[ChangedSetting],
     figures: &[FittedFigure],
     source: &str,
@@ -331,25 +398,13 @@ fn name_origins(
     let settings = settings.iter().map(|one| one.key);
     let figures = figures
         .iter()
-        .filter(|one| one.is_determined && one.value_ms != one.start_ms)
-        .map(|one| one.name.split(' ').next().unwrap_or(&one.name));
+        .filter(|one| one.is_determined)
+        .map(FittedFigure::key);
     let origins = &mut profile.provenance.0;
     for key in settings.chain(figures) {
         let below = format!("{key}.");
         origins.retain(|path, _| !path.starts_with(&below));
         origins.insert(key.to_owned(), format!("{}: {source}", OriginKind::Fitted));
-    }
-    // A seek curve that was not fitted stays as it was written.
-    if !origins.contains_key("mechanics.seek")
-        || origins.get("mechanics.seek") == start.provenance.0.get("mechanics.seek")
-    {
-        profile
-            .mechanics
-            .clone_from(&start.mechanics.clone().map(|of| {
-                let mut fitted = profile.mechanics.clone().unwrap_or(of.clone());
-                fitted.seek = of.seek;
-                fitted
-            }));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The time of a buffer hit: a straight line over the number of sectors, found in measured times.
 
+use traxtent_sim::agreement::HIT_MARGIN_MS;
+
 /// The width of the band in which hits lie, in milliseconds.
 const BAND_MS: f64 = 0.2;
 
@@ -16,19 +18,24 @@ const REQUESTS_LEAST: usize = 100;
 /// The largest time of a sector on the bus that is searched, in milliseconds: 1 MB/s.
 const SECTOR_MOST_MS: f64 = 0.5;
 
+/// A measured request: whether it follows a read, its sectors, and its time in milliseconds.
+pub(crate) type Timed = (bool, u32, f64);
+
 /// The time of a hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HitLine {
-    pub(crate) fixed_ms: f64,
+    /// The time apart from the bus, if the previous request was a write, and if it was a read.
+    fixed_ms: [f64; 2],
+    /// The time of a sector on the bus.
     pub(crate) sector_ms: f64,
     /// The standard deviation of `sector_ms`.
     pub(crate) sector_deviation_ms: f64,
 }
 
 impl HitLine {
-    /// Finds the line along which a band contains most of the requests, given as sizes in sectors
-    /// and measured times in milliseconds. Returns `None` if no line stands out.
-    pub(crate) fn of(requests: &[(u32, f64)]) -> Option<HitLine> {
+    /// Finds the line along which a band contains most of the requests. Returns `None` if no line
+    /// stands out.
+    pub(crate) fn of(requests: &[Timed]) -> Option<HitLine> {
         if requests.len() < REQUESTS_LEAST {
             return None;
         }
@@ -41,55 +48,84 @@ impl HitLine {
         };
         let coarse = best(0.0, SECTOR_MOST_MS, 0.002);
         let slope = best((coarse - 0.002).max(0.0), coarse + 0.002, 0.0002);
-        let (_, low) = densest_band(requests, slope);
-        let inside: Vec<(f64, f64)> = requests
-            .iter()
-            .map(|&(sectors, ms)| (f64::from(sectors), ms))
-            .filter(|(sectors, ms)| (low..=low + BAND_MS).contains(&(ms - slope * sectors)))
-            .collect();
-        let line = HitLine::through(&inside);
-        let is_faster = |&&(sectors, ms): &&(u32, f64)| ms < line.at(sectors) - BAND_MS;
+        let line = HitLine::along(requests, slope);
         let share = |count: usize| count as f64 / requests.len() as f64;
-        let faster = share(requests.iter().filter(is_faster).count());
-        (share(inside.len()) >= SHARE_LEAST && faster <= FASTER_MOST).then_some(line)
+        let inside = requests.iter().filter(|one| line.has_in_band(one)).count();
+        let is_faster = |&&(follows_read, sectors, ms): &&Timed| {
+            ms < line.at(follows_read, sectors) - HIT_MARGIN_MS
+        };
+        let faster = requests.iter().filter(is_faster).count();
+        (share(inside) >= SHARE_LEAST && share(faster) <= FASTER_MOST).then_some(line)
     }
 
-    /// Fits a line by least squares.
-    fn through(points: &[(f64, f64)]) -> HitLine {
-        let count = points.len() as f64;
-        let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
-        let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
-        let spread: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-        let product: f64 = points
-            .iter()
-            .map(|(x, y)| (x - mean_x) * (y - mean_y))
-            .sum();
-        let slope = if spread > 0.0 { product / spread } else { 0.0 };
-        let slope = slope.max(0.0);
-        let fixed = mean_y - slope * mean_x;
-        let square: f64 = points
-            .iter()
-            .map(|(x, y)| (y - fixed - slope * x).powi(2))
-            .sum();
-        HitLine {
-            fixed_ms: fixed,
+    /// Fits the line near a slope. Hits that follow a read can take longer or shorter than those
+    /// that follow a write.
+    fn along(requests: &[Timed], slope: f64) -> HitLine {
+        let all = densest_band(requests, slope).1;
+        let mut line = HitLine {
+            fixed_ms: [all + BAND_MS / 2.0; 2],
             sector_ms: slope,
-            sector_deviation_ms: (square / count / spread.max(1.0)).sqrt(),
+            sector_deviation_ms: 0.0,
+        };
+        for (follows_read, fixed) in [false, true].into_iter().zip(&mut line.fixed_ms) {
+            let of = requests.iter().filter(|one| one.0 == follows_read);
+            let of: Vec<Timed> = of.copied().collect();
+            let (count, low) = densest_band(&of, slope);
+            if of.len() >= REQUESTS_LEAST && count as f64 >= SHARE_LEAST * of.len() as f64 {
+                *fixed = low + BAND_MS / 2.0;
+            }
         }
+        // Least squares with a common slope, on the requests in the band.
+        let (mut spread, mut product) = (0.0, 0.0);
+        let mut means = [(0.0, 0.0); 2];
+        let inside: Vec<Timed> = requests
+            .iter()
+            .filter(|one| line.has_in_band(one))
+            .copied()
+            .collect();
+        for group in [false, true] {
+            let of = inside.iter().filter(|one| one.0 == group);
+            let of: Vec<(f64, f64)> = of.map(|one| (f64::from(one.1), one.2)).collect();
+            let count = of.len().max(1) as f64;
+            let mean_x = of.iter().map(|(x, _)| x).sum::<f64>() / count;
+            let mean_y = of.iter().map(|(_, y)| y).sum::<f64>() / count;
+            spread += of.iter().map(|(x, _)| (x - mean_x).powi(2)).sum::<f64>();
+            product += of
+                .iter()
+                .map(|(x, y)| (x - mean_x) * (y - mean_y))
+                .sum::<f64>();
+            means[usize::from(group)] = (mean_x, mean_y);
+        }
+        if spread > 0.0 {
+            line.sector_ms = (product / spread).max(0.0);
+        }
+        for (fixed, (mean_x, mean_y)) in line.fixed_ms.iter_mut().zip(means) {
+            if mean_y > 0.0 {
+                *fixed = mean_y - line.sector_ms * mean_x;
+            }
+        }
+        let square = |one: &Timed| (one.2 - line.at(one.0, one.1)).powi(2);
+        let variance = inside.iter().map(square).sum::<f64>() / inside.len().max(1) as f64;
+        line.sector_deviation_ms = (variance / spread.max(1.0)).sqrt();
+        line
+    }
+
+    fn has_in_band(&self, &(follows_read, sectors, ms): &Timed) -> bool {
+        (ms - self.at(follows_read, sectors)).abs() <= BAND_MS / 2.0
     }
 
     /// The time of a hit in milliseconds.
-    pub(crate) fn at(&self, sectors: u32) -> f64 {
-        self.fixed_ms + self.sector_ms * f64::from(sectors)
+    pub(crate) fn at(&self, follows_read: bool, sectors: u32) -> f64 {
+        self.fixed_ms[usize::from(follows_read)] + self.sector_ms * f64::from(sectors)
     }
 }
 
 /// Returns the largest number of requests in a band along a line of this slope, and the lower
 /// bound of the band at zero sectors.
-fn densest_band(requests: &[(u32, f64)], slope: f64) -> (usize, f64) {
+fn densest_band(requests: &[Timed], slope: f64) -> (usize, f64) {
     let mut rests: Vec<f64> = requests
         .iter()
-        .map(|&(sectors, ms)| ms - slope * f64::from(sectors))
+        .map(|&(_, sectors, ms)| ms - slope * f64::from(sectors))
         .collect();
     rests.sort_unstable_by(f64::total_cmp);
     let (mut first, mut most) = (0, (0, 0.0));
@@ -106,33 +142,35 @@ fn densest_band(requests: &[(u32, f64)], slope: f64) -> (usize, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::HitLine;
+    use super::{HitLine, Timed};
     use traxtent_units::Rng;
 
-    fn misses(rng: &mut Rng, count: usize) -> Vec<(u32, f64)> {
+    fn misses(rng: &mut Rng, count: usize) -> Vec<Timed> {
         (0..count)
             .map(|_| {
                 let sectors = 1 + rng.below(64) as u32;
-                (
-                    sectors,
-                    2.0 + 12.0 * rng.fraction() + 0.03 * f64::from(sectors),
-                )
+                let ms = 2.0 + 12.0 * rng.fraction() + 0.03 * f64::from(sectors);
+                (rng.chance(0.5), sectors, ms)
             })
             .collect()
     }
 
-    /// Is the line of hits found among twice as many accesses to the media?
+    /// Is the line of hits found among twice as many accesses to the media, if hits after a write
+    /// take 0.6 ms longer?
     #[test]
     fn hits_stand_out() {
         let mut rng = Rng::new(1);
         let mut requests = misses(&mut rng, 2000);
         for _ in 0..1000 {
             let sectors = 1 + rng.below(64) as u32;
-            let ms = 0.3 + 0.1 * f64::from(sectors) + 0.05 * rng.fraction();
-            requests.push((sectors, ms));
+            let follows_read = rng.chance(0.7);
+            let fixed = if follows_read { 0.3 } else { 0.9 };
+            let ms = fixed + 0.1 * f64::from(sectors) + 0.05 * rng.fraction();
+            requests.push((follows_read, sectors, ms));
         }
         let line = HitLine::of(&requests).unwrap();
-        assert!((line.fixed_ms - 0.325).abs() < 0.01, "{line:?}");
+        assert!((line.at(true, 0) - 0.325).abs() < 0.01, "{line:?}");
+        assert!((line.at(false, 0) - 0.925).abs() < 0.01, "{line:?}");
         assert!((line.sector_ms - 0.1).abs() < 0.001, "{line:?}");
         assert!(line.sector_deviation_ms < 0.001, "{line:?}");
     }

@@ -9,10 +9,10 @@ use std::thread;
 
 use traxtent_model::profile::Profile;
 
-use crate::CalibrateError;
 use crate::figures::Figure;
 use crate::fit::Fit;
-use crate::settings::{Setting, buffer_settings, is_possible, timing_settings, usual_buffers};
+use crate::settings::{Setting, buffer_settings, is_possible, usual_buffers};
+use crate::{CalibrateError, Options};
 
 /// A change of a setting must explain one request in this many.
 const REQUESTS_PER_CHANGE: usize = 2000;
@@ -39,6 +39,8 @@ pub(crate) enum Effort {
 pub(crate) struct Search<'a> {
     fit: &'a Fit<'a>,
     settings: Vec<Setting>,
+    /// Whether a setting of the buffer must stay as it is.
+    keeps_any: bool,
     track: u32,
     /// The number of requests that a change must explain.
     least: usize,
@@ -48,11 +50,15 @@ pub(crate) struct Search<'a> {
 type Scored = (usize, Profile);
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(fit: &'a Fit<'a>) -> Search<'a> {
+    pub(crate) fn new(fit: &'a Fit<'a>, options: &Options) -> Search<'a> {
         let track = fit.geometry.track_sizes().max().unwrap_or(1);
+        let all = buffer_settings(track);
+        let (settings, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| options.may_change(one.key));
         Search {
             fit,
-            settings: buffer_settings(track),
+            settings,
+            keeps_any: !kept.is_empty(),
             track,
             least: (fit.requests() / REQUESTS_PER_CHANGE).max(LEAST_PER_CHANGE),
         }
@@ -70,7 +76,8 @@ impl<'a> Search<'a> {
         if effort == Effort::Single {
             return Ok(self.simplest(best, own));
         }
-        for cache in usual_buffers(&own.cache, self.track) {
+        let usual = usual_buffers(&own.cache, self.track).into_iter();
+        for cache in usual.filter(|_| !self.keeps_any) {
             let start = Profile {
                 cache,
                 ..own.clone()
@@ -94,37 +101,12 @@ impl<'a> Search<'a> {
         Ok(self.fit.disagreements(&self.fit.replay(profile)?))
     }
 
-    /// Returns the best of the profiles that `changes` gives, computed on all processors.
+    /// Returns the best of the profiles that `changes` gives.
     fn best_of(&self, changes: &[Vec<Setting>], profile: &Profile) -> Option<Scored> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let part = changes.len().div_ceil(threads).max(1);
-        let try_all = |changes: &[Vec<Setting>]| {
-            let mut best: Option<Scored> = None;
-            for change in changes {
-                let mut changed = profile.clone();
-                let effective = change.iter().all(|setting| setting.apply(&mut changed));
-                if !effective || !is_possible(&changed.cache) {
-                    continue;
-                }
-                // A profile that cannot serve the trace is not a candidate.
-                let Ok(score) = self.score(&changed) else {
-                    continue;
-                };
-                if best.as_ref().is_none_or(|(least, _)| score < *least) {
-                    best = Some((score, changed));
-                }
-            }
-            best
-        };
-        thread::scope(|scope| {
-            let parts: Vec<_> = changes
-                .chunks(part)
-                .map(|changes| scope.spawn(|| try_all(changes)))
-                .collect();
-            let found = parts
-                .into_iter()
-                .filter_map(|part| part.join().ok().flatten());
-            found.min_by_key(|(score, _)| *score)
+        best_of(changes, |change| {
+            let changed = changed(profile, change)?;
+            // A profile that cannot serve the trace is not a candidate.
+            Some((self.score(&changed).ok()?, changed))
         })
     }
 
@@ -175,11 +157,12 @@ impl<'a> Search<'a> {
             }
         }
         // A value of the original that is not among those tried.
-        for restore in [
+        let numbers = [
             (|to, own| to.cache.segments = own.cache.segments) as fn(&mut Profile, &Profile),
             |to, own| to.cache.segment_sectors = own.cache.segment_sectors,
             |to, own| to.cache.read_ahead.max_sectors = own.cache.read_ahead.max_sectors,
-        ] {
+        ];
+        for restore in numbers {
             let mut changed = profile.clone();
             restore(&mut changed, own);
             if changed != profile && is_possible(&changed.cache) {
@@ -192,38 +175,77 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Returns a profile with settings changed. Returns `None` if a setting already has the value, or if
+/// the model does not accept the settings together.
+fn changed(profile: &Profile, settings: &[Setting]) -> Option<Profile> {
+    let mut changed = profile.clone();
+    let is_effective = settings.iter().all(|setting| setting.apply(&mut changed));
+    (is_effective && is_possible(&changed.cache)).then_some(changed)
+}
+
+/// Returns the candidate with the lowest score, computed on all processors. The first one counts if
+/// several have the same score.
+fn best_of<T: Sync, S: PartialOrd + Send, R: Send>(
+    candidates: &[T],
+    score: impl Fn(&T) -> Option<(S, R)> + Sync,
+) -> Option<(S, R)> {
+    let lower = |best: Option<(S, R)>, next: (S, R)| match best {
+        Some(best) if best.0 <= next.0 => Some(best),
+        _ => Some(next),
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let part = candidates.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let parts: Vec<_> = candidates
+            .chunks(part)
+            .map(|part| scope.spawn(|| part.iter().filter_map(&score).fold(None, lower)))
+            .collect();
+        let found = parts
+            .into_iter()
+            .filter_map(|part| part.join().ok().flatten());
+        found.fold(None, lower)
+    })
+}
+
 /// Chooses the settings that determine when a request is complete: those whose distributions of
-/// response times, by kind of request, are closest to the measured ones after fitting.
+/// response times, by kind of request, are closest to the measured ones after fitting. Settings with
+/// more disagreements on hits than `hits` are not chosen.
 pub(crate) fn choose_timing(
     fit: &Fit,
     mut profile: Profile,
     figures: &[Figure],
+    settings: &[Setting],
+    hits: usize,
     progress: &mut dyn FnMut(),
 ) -> Result<Profile, CalibrateError> {
-    let replayed = fit.replay(&profile)?;
-    let hits = fit.disagreements(&replayed) + LEAST_PER_CHANGE;
-    let mut best = fit.distance(&replayed);
-    loop {
-        let mut found: Option<(f64, Profile)> = None;
-        for setting in timing_settings() {
-            progress();
-            let mut changed = profile.clone();
-            if !setting.apply(&mut changed) {
-                continue;
-            }
-            let changed = fit.run(&changed, figures, TIMING_ROUNDS)?.profile;
-            let replayed = fit.replay(&changed)?;
-            let distance = fit.distance(&replayed);
-            let is_better = found.as_ref().is_none_or(|(least, _)| distance < *least);
-            if is_better && fit.disagreements(&replayed) <= hits {
-                found = Some((distance, changed));
-            }
-        }
+    let singles: Vec<Vec<Setting>> = settings.iter().map(|one| vec![*one]).collect();
+    let pairs = |index: usize| -> Vec<Vec<Setting>> {
+        let one = settings[index];
+        let others = settings[index + 1..].iter();
+        let others = others.filter(|other| other.key != one.key);
+        others.map(|other| vec![one, *other]).collect()
+    };
+    let groups: Vec<Vec<Vec<Setting>>> = std::iter::once(singles)
+        .chain((0..settings.len()).map(pairs))
+        .collect();
+    let mut best = fit.distance(&fit.replay(&profile)?);
+    let mut group = 0;
+    while let Some(changes) = groups.get(group) {
+        progress();
+        let found = best_of(changes, |change| {
+            let changed = changed(&profile, change)?;
+            let fitted = fit.run(&changed, figures, TIMING_ROUNDS).ok()?.profile;
+            let replayed = fit.replay(&fitted).ok()?;
+            let is_accepted = fit.disagreements(&replayed) <= hits + LEAST_PER_CHANGE;
+            is_accepted.then(|| (fit.distance(&replayed), fitted))
+        });
         match found {
             Some((distance, changed)) if distance < TIMING_GAIN * best => {
                 (best, profile) = (distance, changed);
+                group = 0;
             }
-            _ => return Ok(profile),
+            _ => group += 1,
         }
     }
+    Ok(profile)
 }

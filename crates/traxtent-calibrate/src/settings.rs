@@ -21,6 +21,7 @@ enum Value {
     Until(ReadAheadUntil),
     WriteBack(WriteBack),
     Delivery(Delivery),
+    NoExtraDisconnect,
 }
 
 impl Setting {
@@ -33,6 +34,9 @@ impl Setting {
             Value::Until(value) => replace(&mut profile.cache.read_ahead.until, value),
             Value::WriteBack(value) => replace(&mut profile.cache.write_back, value),
             Value::Delivery(value) => replace(&mut profile.bus.delivery, value),
+            Value::NoExtraDisconnect => {
+                replace(&mut profile.overheads.extra_write_disconnect, None)
+            }
         }
     }
 }
@@ -170,7 +174,15 @@ pub(crate) fn timing_settings() -> Vec<Setting> {
             &mut of.cache.read_ahead.stop_in_sector
         }),
     ]);
-    switches.chain(watermarks).chain(delivery).collect()
+    let disconnect = Setting {
+        key: "overheads.extra_write_disconnect",
+        value: Value::NoExtraDisconnect,
+    };
+    switches
+        .chain(watermarks)
+        .chain(delivery)
+        .chain([disconnect])
+        .collect()
 }
 
 /// Whether the model accepts the settings of a buffer together.

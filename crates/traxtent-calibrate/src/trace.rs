@@ -6,8 +6,8 @@ use traxtent_model::drive::{Drive, ServedBy};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
 use traxtent_sim::{Host, SimulateError, simulate};
-use traxtent_units::request::Op;
 use traxtent_units::Span;
+use traxtent_units::request::Op;
 use traxtent_workload::{Replay, ReplayPace, TraceRecord};
 
 /// A measured trace of one drive, in memory.

@@ -1,0 +1,5 @@
+//! Tests of calibration.
+
+mod blind;
+mod newcomer;
+mod refused;

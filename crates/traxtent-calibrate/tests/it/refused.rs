@@ -1,0 +1,46 @@
+//! Traces that cannot be used.
+
+use traxtent_calibrate::{CalibrateError, MeasuredTrace, Options, calibrate};
+use traxtent_model::profile::builtin;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Span};
+use traxtent_workload::{ReplayPace, TraceRecord};
+
+fn refusal(records: usize, measured: bool, lbn: u64, held_out: f64) -> CalibrateError {
+    let record = TraceRecord {
+        arrival: None,
+        pause: Some(Span::from_ms(1.0)),
+        measured: measured.then_some(Span::from_ms(5.0)),
+        device: 0,
+        request: Request::read(Lbn(lbn), 8),
+    };
+    let trace = MeasuredTrace::new(vec![record; records], ReplayPace::SemiClosed);
+    let options = Options {
+        held_out,
+        keep: Vec::new(),
+        source: "a trace".to_owned(),
+    };
+    let start = builtin("atlas10k").unwrap();
+    calibrate(&start, &[trace], &options, &mut |_| ()).unwrap_err()
+}
+
+/// Is a trace refused that has no measured times, too few of them in one part, or requests beyond
+/// the end of the drive?
+#[test]
+fn useless_traces_are_refused() {
+    assert!(matches!(
+        refusal(0, true, 0, 0.5),
+        CalibrateError::NotMeasured
+    ));
+    assert!(matches!(
+        refusal(1000, false, 0, 0.5),
+        CalibrateError::NotMeasured
+    ));
+    let short = refusal(1000, true, 0, 0.1);
+    assert_eq!(
+        short.to_string(),
+        "900 measured requests are fitted and 100 are held out; at least 200 are needed in each part"
+    );
+    let beyond = refusal(1000, true, 1 << 40, 0.5);
+    assert!(matches!(beyond, CalibrateError::Simulate(_)), "{beyond}");
+}
