@@ -72,6 +72,13 @@ impl Figure {
         matches!(self.place, Place::Seek { .. })
     }
 
+    /// Whether it is an overhead of hits: of reads, or of writes.
+    pub(crate) fn hits_of_reads(&self) -> Option<bool> {
+        let name = self.name.strip_prefix("overheads.")?;
+        let is_of = |op| name.starts_with(op);
+        (is_of("read_hit") || is_of("write_hit")).then(|| is_of("read"))
+    }
+
     /// The key of the profile.
     pub(crate) fn key(&self) -> &str {
         if self.is_seek() { SEEK_KEY } else { &self.name }

@@ -13,6 +13,7 @@ use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
 use traxtent_sim::SimulateError;
 use traxtent_sim::agreement::HIT_MARGIN_MS;
+use traxtent_units::Rng;
 use traxtent_units::stats::demerit;
 
 use crate::figures::Figure;
@@ -46,6 +47,13 @@ const DEVIATION_LEAST_MS: f64 = 0.02;
 /// in units of their prior deviation.
 const NEIGHBOUR_DEVIATION: f64 = 0.7;
 
+/// The number of replays at random angles from which mean rotational latencies are taken, in
+/// addition to the replay itself.
+const ANGLE_REPLAYS: usize = 4;
+
+/// The seed of the angles.
+const ANGLE_SEED: u64 = 1;
+
 /// The part of a trace that is fitted, and the times of hits in it.
 pub(crate) struct Fit<'a> {
     pub(crate) traces: &'a [MeasuredTrace],
@@ -73,9 +81,26 @@ impl Fit<'_> {
     pub(crate) fn replay(&self, profile: &Profile) -> Result<Vec<Replayed>, SimulateError> {
         let mut all = Vec::new();
         for (trace, count) in self.traces.iter().zip(&self.counts) {
-            all.extend(trace.replay(profile, self.geometry, *count)?);
+            all.extend(trace.replay(profile, self.geometry, *count, None)?);
         }
         Ok(all)
+    }
+
+    /// Returns the mean rotational latency of each kind of request, from replays at random angles.
+    fn rotation(
+        &self,
+        profile: &Profile,
+        requests: &[Replayed],
+    ) -> Result<Rotation, SimulateError> {
+        let mut rotation = Rotation::default();
+        rotation.add(requests);
+        let mut rng = Rng::new(ANGLE_SEED);
+        for _ in 0..ANGLE_REPLAYS {
+            for (trace, count) in self.traces.iter().zip(&self.counts) {
+                rotation.add(&trace.replay(profile, self.geometry, *count, Some(&mut rng))?);
+            }
+        }
+        Ok(rotation)
     }
 
     /// Whether the real drive served a request from its buffer.
@@ -130,13 +155,14 @@ impl Fit<'_> {
         let prior = prior(figures);
         let mut corrections = vec![0.0; figures.len()];
         let mut replayed = self.replay(start)?;
+        let mut rotation = self.rotation(start, &replayed)?;
         let mut deviations_ms: Vec<f64> = figures.iter().map(|one| one.prior_ms).collect();
         for _ in 0..rounds {
-            let deviations = Deviations::of(self, &replayed);
-            let cost = self.cost(&replayed, &deviations) + prior.square(&corrections);
+            let deviations = Deviations::of(self, &replayed, &rotation);
+            let cost = self.cost(&replayed, &rotation, &deviations) + prior.square(&corrections);
             let profile = corrected(&corrections);
             let (mut normal, mut right) =
-                self.equations(&profile, &replayed, figures, &deviations)?;
+                self.equations(&profile, &replayed, &rotation, figures, &deviations)?;
             for (row, value) in prior.times(&corrections).into_iter().enumerate() {
                 right[row] -= value;
             }
@@ -156,20 +182,25 @@ impl Fit<'_> {
                     .zip(&step)
                     .map(|(value, step)| value + scale * step)
                     .collect();
-                let replayed = self.replay(&corrected(&next))?;
-                let found = self.cost(&replayed, &deviations) + prior.square(&next);
+                let profile = corrected(&next);
+                let replayed = self.replay(&profile)?;
+                let rotation = self.rotation(&profile, &replayed)?;
+                let found = self.cost(&replayed, &rotation, &deviations) + prior.square(&next);
                 if found < cost {
-                    better = Some((next, replayed, cost - found));
+                    better = Some((next, replayed, rotation, cost - found));
                     break;
                 }
             }
-            let Some((next, next_replayed, gain)) = better else {
+            let Some((next, next_replayed, next_rotation, gain)) = better else {
                 break;
             };
-            (corrections, replayed) = (next, next_replayed);
+            (corrections, replayed, rotation) = (next, next_replayed, next_rotation);
             if gain < GAIN_LEAST {
                 break;
             }
+        }
+        for (figure, deviation) in figures.iter().zip(&mut deviations_ms) {
+            *deviation = deviation.hypot(self.bus_deviation_ms(figure, &replayed));
         }
         Ok(FitResult {
             profile: corrected(&corrections),
@@ -177,10 +208,28 @@ impl Fit<'_> {
         })
     }
 
+    /// The deviation of an overhead of hits because the time of a sector on the bus is not exactly
+    /// known.
+    fn bus_deviation_ms(&self, figure: &Figure, requests: &[Replayed]) -> f64 {
+        let (is_read, line) = match figure.hits_of_reads() {
+            Some(true) => (true, self.read_hit),
+            Some(false) => (false, self.write_hit),
+            None => return 0.0,
+        };
+        let hits = requests
+            .iter()
+            .filter(|one| one.is_hit() && one.is_read == is_read);
+        let (count, sectors) = hits.fold((0, 0.0), |(count, sum), one| {
+            (count + 1, sum + f64::from(one.sectors))
+        });
+        let deviation = line.map_or(0.0, |line| line.sector_deviation_ms);
+        deviation * sectors / f64::from(count.max(1))
+    }
+
     /// The sum of the squared residuals in units of their deviations. A request on whose place the
     /// model and the drive disagree counts as an outlier.
-    fn cost(&self, requests: &[Replayed], deviations: &Deviations) -> f64 {
-        let residuals = residuals(requests);
+    fn cost(&self, requests: &[Replayed], rotation: &Rotation, deviations: &Deviations) -> f64 {
+        let residuals = rotation.residuals(requests);
         let squares = requests.iter().zip(residuals).map(|(request, residual)| {
             let share = match self.agrees(request) {
                 true => residual / deviations.of_request(request),
@@ -196,6 +245,7 @@ impl Fit<'_> {
         &self,
         profile: &Profile,
         replayed: &[Replayed],
+        rotation: &Rotation,
         figures: &[Figure],
         deviations: &Deviations,
     ) -> Result<(Matrix, Vec<f64>), SimulateError> {
@@ -212,7 +262,7 @@ impl Fit<'_> {
         }
         let mut normal = Matrix::zero(figures.len());
         let mut right = vec![0.0; figures.len()];
-        let residuals = residuals(replayed);
+        let residuals = rotation.residuals(replayed);
         for (index, request) in replayed.iter().enumerate() {
             if !self.agrees(request) {
                 continue;
@@ -284,58 +334,56 @@ fn kind(request: &Replayed) -> usize {
         .fold(0, |kind, property| 2 * kind + usize::from(property))
 }
 
-/// Returns measured minus simulated response times, the latter with the mean rotational latency of
-/// their kind.
-fn residuals(requests: &[Replayed]) -> Vec<f64> {
-    let mut sums = [(0.0, 0.0); KINDS];
-    for request in requests {
-        let (sum, count) = &mut sums[kind(request)];
-        *sum += request.rotation_ms;
-        *count += 1.0;
+/// The rotational latency of each kind of request: its sum in milliseconds, and the number of
+/// requests.
+#[derive(Default)]
+struct Rotation([(f64, f64); KINDS]);
+
+impl Rotation {
+    fn add(&mut self, requests: &[Replayed]) {
+        for request in requests {
+            let (sum, count) = &mut self.0[kind(request)];
+            *sum += request.rotation_ms;
+            *count += 1.0;
+        }
     }
-    requests
-        .iter()
-        .map(|request| {
-            let (sum, count) = sums[kind(request)];
-            request.measured_ms - request.without_rotation_ms() - sum / count
-        })
-        .collect()
+
+    /// Returns measured minus simulated response times, the latter with the mean rotational latency
+    /// of their kind.
+    fn residuals(&self, requests: &[Replayed]) -> Vec<f64> {
+        requests
+            .iter()
+            .map(|request| {
+                let (sum, count) = self.0[kind(request)];
+                request.measured_ms - request.without_rotation_ms() - sum / count
+            })
+            .collect()
+    }
 }
 
 /// The standard deviations of the residuals of reads and writes, hits and misses.
-///
-/// The mean rotational latency of a kind, which is part of the residuals, has the same standard
-/// deviation as the mean of the measured ones. So the variance of residuals with rotational latency
-/// counts twice.
 struct Deviations([f64; 4]);
 
 impl Deviations {
-    fn of(fit: &Fit, requests: &[Replayed]) -> Deviations {
+    fn of(fit: &Fit, requests: &[Replayed], rotation: &Rotation) -> Deviations {
         let mut by_class: [Vec<f64>; 4] = Default::default();
-        for (request, residual) in requests.iter().zip(residuals(requests)) {
+        for (request, residual) in requests.iter().zip(rotation.residuals(requests)) {
             if fit.agrees(request) {
                 by_class[class(request)].push(residual.abs());
             }
         }
-        let mut deviations = by_class.map(|mut residuals| {
+        Deviations(by_class.map(|mut residuals| {
             residuals.sort_unstable_by(f64::total_cmp);
             let median = residuals.get(residuals.len() / 2).copied();
             // Half of a normal distribution lies within 0.6745 standard deviations.
             (median.unwrap_or(1.0) / 0.6745).max(DEVIATION_LEAST_MS)
-        });
-        for miss in MISSES {
-            deviations[miss] *= std::f64::consts::SQRT_2;
-        }
-        Deviations(deviations)
+        }))
     }
 
     fn of_request(&self, request: &Replayed) -> f64 {
         self.0[class(request)]
     }
 }
-
-/// The classes of misses.
-const MISSES: [usize; 2] = [0, 2];
 
 fn class(request: &Replayed) -> usize {
     2 * usize::from(request.is_read) + usize::from(request.is_hit())

@@ -412,7 +412,7 @@ fn name_origins(
 fn judge(fit: &Fit, profile: &Profile) -> Result<(Judgement, Judgement), CalibrateError> {
     let (mut fitted, mut held_out) = (Vec::new(), Vec::new());
     for (trace, count) in fit.traces.iter().zip(&fit.counts) {
-        let all = trace.replay(profile, fit.geometry, trace.len())?;
+        let all = trace.replay(profile, fit.geometry, trace.len(), None)?;
         let (first, rest): (Vec<Replayed>, Vec<Replayed>) =
             all.into_iter().partition(|one| one.index < *count);
         fitted.extend(first);

@@ -6,8 +6,8 @@ use traxtent_model::drive::{Drive, ServedBy};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
 use traxtent_sim::{Host, SimulateError, simulate};
-use traxtent_units::Span;
 use traxtent_units::request::Op;
+use traxtent_units::{Rng, Span};
 use traxtent_workload::{Replay, ReplayPace, TraceRecord};
 
 /// A measured trace of one drive, in memory.
@@ -40,17 +40,33 @@ impl MeasuredTrace {
     }
 
     /// Replays the first `count` records on a drive at rest. Returns those that have measured
-    /// times, in order of arrival.
+    /// times, in order of arrival. With random numbers, every recorded pause becomes longer by up to
+    /// a revolution, so that the platter is at another angle for every request.
     pub(crate) fn replay(
         &self,
         profile: &Profile,
         geometry: &Arc<Geometry>,
         count: usize,
+        angles: Option<&mut Rng>,
     ) -> Result<Vec<Replayed>, SimulateError> {
         let records = &self.records[..count];
+        let delays: Vec<Span> = match angles {
+            Some(rng) => {
+                let delay = || Span::from_ms(profile.revolution_ms() * rng.fraction());
+                std::iter::repeat_with(delay).take(count).collect()
+            }
+            None => vec![Span::ZERO; count],
+        };
         let drive = Drive::with_geometry(Arc::new(profile.clone()), Arc::clone(geometry));
         let mut host = Host::new(vec![drive]);
-        let mut source = Replay::new(records.iter().copied().map(Ok), self.pace);
+        let delayed = records
+            .iter()
+            .zip(delays)
+            .map(|(record, delay)| TraceRecord {
+                pause: record.pause.map(|pause| pause + delay),
+                ..*record
+            });
+        let mut source = Replay::new(delayed.map(Ok), self.pace);
         let mut found: Vec<Option<Replayed>> = vec![None; count];
         simulate(&mut host, &mut source, |outcome| {
             let index = outcome.arrival.tag as usize;
