@@ -20,7 +20,18 @@ pub struct MeasuredTrace {
 impl MeasuredTrace {
     /// Creates a trace from its records in order of arrival, and the rule that determines when the
     /// model receives each of them. Records without a measured time are replayed, but not compared.
-    pub fn new(records: Vec<TraceRecord>, pace: ReplayPace) -> MeasuredTrace {
+    pub fn new(mut records: Vec<TraceRecord>, pace: ReplayPace) -> MeasuredTrace {
+        if pace == ReplayPace::SemiClosed {
+            for index in 1..records.len() {
+                let next = records[index].arrival;
+                let record = &mut records[index - 1];
+                if let (None, Some(arrival), Some(next)) = (record.pause, record.arrival, next) {
+                    let gap = next.saturating_since(arrival);
+                    let measured = record.measured.unwrap_or_default();
+                    record.pause = Some(gap.saturating_sub(measured));
+                }
+            }
+        }
         MeasuredTrace { records, pace }
     }
 
@@ -70,8 +81,9 @@ impl MeasuredTrace {
         let mut found: Vec<Option<Replayed>> = vec![None; count];
         simulate(&mut host, &mut source, |outcome| {
             let index = outcome.arrival.tag as usize;
-            if let Some(measured) = outcome.arrival.measured {
-                let request = &outcome.completion.request;
+            let request = &outcome.completion.request;
+            let measured = outcome.arrival.measured;
+            if let Some(measured) = measured.filter(|_| request.op != Op::Flush) {
                 let before = index.checked_sub(1).map(|before| records[before].request);
                 let parts = outcome.breakdown();
                 found[index] = Some(Replayed {

@@ -100,6 +100,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
         &self.records
     }
 
+    /// Returns the rule that determines when records are issued.
+    pub fn pace(&self) -> ReplayPace {
+        self.pace
+    }
+
     /// Returns the records that have not been issued, without the one that was read ahead.
     pub fn into_records(self) -> I {
         self.records

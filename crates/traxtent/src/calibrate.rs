@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use traxtent_calibrate::{
-    CalibrateError, Calibration, ChangedSetting, FittedFigure, Judgement, MeasuredTrace, Stage,
-    calibrate,
+    CalibrateError, Calibration, ChangedSetting, FittedFigure, Judgement, MeasuredTrace, Options,
+    Stage, calibrate,
 };
+use traxtent_model::profile::Profile;
 use traxtent_sim::agreement::ClassAgreement;
 
 use crate::drives::{commented, write_new};
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// The share of each trace, at its end, that is held out
     #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = share)]
     holdout: f64,
+    /// Do not change this figure, nor those below it, such as `cache` or `mechanics.seek`; may be
+    /// repeated
+    #[arg(long, value_name = "KEY")]
+    keep: Vec<String>,
     #[command(flatten)]
     trace: TraceArguments,
     /// Omit notes and warnings
@@ -186,6 +191,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     overwrite::check(inputs, &[("--out", args.out.as_deref())])?;
     let traces = read_traces(args, &machine)?;
     let drive = machine.only_drive()?;
+    check_keys(args, &drive.profile)?;
+    let options = Options {
+        held_out: args.holdout,
+        keep: args.keep.clone(),
+        source: source(args),
+    };
     let found = {
         let progress = Progress::new("steps", None);
         let mut tell = |stage| {
@@ -195,7 +206,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 Stage::Times => "fitting times".to_owned(),
             });
         };
-        calibrate(&drive.profile, &traces, args.holdout, &source(args), &mut tell)
+        calibrate(&drive.profile, &traces, &options, &mut tell)
             .map_err(|error| failure(args, &error))?
     };
     if args.json {
@@ -222,6 +233,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the profile has the figures that are to be kept.
+fn check_keys(args: &Args, profile: &Profile) -> Result<()> {
+    let paths = profile.value_paths();
+    for key in &args.keep {
+        let below = format!("{key}.");
+        let is_known = |path: &String| path == key || path.starts_with(&below);
+        if !paths.iter().any(is_known) && profile.value_text(key).is_empty() {
+            let what = format!("{} has no such figure", args.target);
+            return Err(Failure::at(format!("--keep {key}"), what));
+        }
+    }
+    Ok(())
+}
+
 /// Reads the traces.
 fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
     let plan = args.trace.plan()?;
@@ -242,19 +267,30 @@ fn source(args: &Args) -> String {
     let names: Vec<String> = args
         .traces
         .iter()
-        .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+        .map(|path| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     let share = 100.0 * (1.0 - args.holdout);
     format!("the first {share:.0} % of {}", names.join(", "))
 }
 
 fn failure(args: &Args, error: &CalibrateError) -> Failure {
-    let paths: Vec<_> = args.traces.iter().map(|path| path.display().to_string()).collect();
+    let paths: Vec<_> = args
+        .traces
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     match error {
         CalibrateError::Simulate(error) if args.traces.len() == 1 => {
             simulation_failure(&args.traces[0], error)
         }
-        CalibrateError::Geometry(_) | CalibrateError::Profile(_) => Failure::at(&args.target, error),
+        CalibrateError::Geometry(_) | CalibrateError::Profile(_) => {
+            Failure::at(&args.target, error)
+        }
         _ => Failure::at(paths.join(", "), error),
     }
 }

@@ -78,6 +78,7 @@
 //! [`Span`]: ../traxtent_units/struct.Span.html
 //! [`Lbn`]: ../traxtent_units/struct.Lbn.html
 
+mod calibrate;
 mod check;
 #[cfg(feature = "lab")]
 mod claims;
@@ -135,6 +136,7 @@ Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict);
 #[derive(Subcommand, Debug)]
 enum Verb {
     Check(check::Args),
+    Calibrate(calibrate::Args),
     Convert(convert::Args),
     Demo(demo::Args),
     Doctor(serve::doctor::Args),
@@ -189,6 +191,7 @@ pub fn main() -> ExitCode {
     logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
+        Verb::Calibrate(args) => calibrate::run(args),
         Verb::Convert(args) => convert::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Doctor(args) => serve::doctor::run(args),

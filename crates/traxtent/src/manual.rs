@@ -23,7 +23,7 @@ macro_rules! files {
 
 /// The manual of the command itself, under its own name, and that of each verb.
 const FILES: &[(&str, &str)] = files!(
-    "traxtent" "check" "completions" "convert" "demo" "doctor" "drives" "fault" "file" "lab" "map" "plan"
+    "traxtent" "calibrate" "check" "completions" "convert" "demo" "doctor" "drives" "fault" "file" "lab" "map" "plan"
     "probe" "serve" "sim" "validate" "volume"
 );
 

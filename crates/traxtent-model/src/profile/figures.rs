@@ -49,12 +49,15 @@ impl Profile {
         values(self)
     }
 
-    /// Returns the value at a dotted path as TOML, if the profile has one there.
+    /// Returns the value at a dotted path as TOML, if the profile has one there. A switch that the
+    /// profile omits is off.
     pub fn value_text(&self, key: &str) -> Option<String> {
         let root = toml::Value::try_from(self).expect("a profile serializes");
         let mut parts = key.split('.');
-        let found = parts.try_fold(&root, |value, part| value.get(part))?;
-        Some(found.to_string())
+        match parts.try_fold(&root, |value, part| value.get(part)) {
+            Some(found) => Some(found.to_string()),
+            None => is_switch(key).then(|| "false".to_owned()),
+        }
     }
 
     /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
