@@ -28,7 +28,8 @@ use summary::{Figures, Summary};
 use sweep::Setting;
 use workload::Workload;
 
-pub(crate) use run::{TracePlan, simulation_failure, trace_failure};
+pub(crate) use run::{TracePlan, simulation_failure};
+pub(crate) use workload::trace_failure;
 
 /// Simulate a workload on a drive
 ///
