@@ -385,10 +385,11 @@ fn changed_settings(fit: &Fit, before: &Profile, after: &Profile) -> Vec<Changed
         .collect();
     keys.sort_unstable();
     keys.dedup();
+    let none = || "none".to_owned();
     let changed = keys.into_iter().map(|key| ChangedSetting {
         key,
-        start: before.value_text(key),
-        value: after.value_text(key),
+        start: before.value_text(key).unwrap_or_else(none),
+        value: after.value_text(key).unwrap_or_else(none),
     });
     changed.filter(|one| one.start != one.value).collect()
 }

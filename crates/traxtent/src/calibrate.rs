@@ -239,7 +239,7 @@ fn check_keys(args: &Args, profile: &Profile) -> Result<()> {
     for key in &args.keep {
         let below = format!("{key}.");
         let is_known = |path: &String| path == key || path.starts_with(&below);
-        if !paths.iter().any(is_known) && profile.value_text(key).is_empty() {
+        if !paths.iter().any(is_known) && profile.value_text(key).is_none() {
             let what = format!("{} has no such figure", args.target);
             return Err(Failure::at(format!("--keep {key}"), what));
         }

@@ -142,7 +142,7 @@ fn true_value(truth: &Profile, name: &str, cylinders: u32) -> f64 {
         let seek = &truth.mechanics.as_ref().unwrap().seek;
         return SeekCurve::new(seek, cylinders).time(distance).as_ms();
     }
-    truth.value_text(name).parse().unwrap()
+    truth.value_text(name).unwrap().parse().unwrap()
 }
 
 /// Perturbs the times of a drive, and calibrates the unperturbed drive with a noisy trace of the

@@ -49,15 +49,17 @@ impl Profile {
         values(self)
     }
 
-    /// Returns the value at a dotted path as TOML, if the profile has one there. A switch that the
-    /// profile omits is off.
+    /// Returns the value at a dotted path as TOML, if the profile has one there. A value that a
+    /// profile may omit because it is off or zero counts.
     pub fn value_text(&self, key: &str) -> Option<String> {
         let root = toml::Value::try_from(self).expect("a profile serializes");
         let mut parts = key.split('.');
-        match parts.try_fold(&root, |value, part| value.get(part)) {
-            Some(found) => Some(found.to_string()),
-            None => is_switch(key).then(|| "false".to_owned()),
-        }
+        let found = parts
+            .try_fold(&root, |value, part| value.get(part))
+            .cloned();
+        found
+            .or_else(|| absent_value(key))
+            .map(|value| value.to_string())
     }
 
     /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
