@@ -318,11 +318,13 @@ fn write(found: &Calibration) -> Result<()> {
     let (known, unknown): (Vec<_>, Vec<_>) =
         found.figures.iter().partition(|one| one.is_determined);
     for one in known {
+        // The time of one sector on the bus is short.
+        let decimals = if one.key().starts_with("bus.") { 4 } else { 3 };
         table.row([
             one.name.clone(),
-            format!("{:.3}", one.start_ms),
-            format!("{:.3}", one.value_ms),
-            format!("± {:.3}", one.plus_minus_ms),
+            format!("{:.decimals$}", one.start_ms),
+            format!("{:.decimals$}", one.value_ms),
+            format!("± {:.decimals$}", one.plus_minus_ms),
         ]);
     }
     table.write(&mut out)?;

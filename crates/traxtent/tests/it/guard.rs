@@ -207,7 +207,10 @@ fn outputs_keep_inputs() {
     fs::write(at.join("out/t.trace"), "1.0 0 0 8 1\n2.0 0 8 8 1\n").unwrap();
     fs::write(at.join("w.toml"), "kind = \"random\"\ncount = 10\n").unwrap();
     symlink("t.trace", at.join("out/link")).unwrap();
+    symlink("t.trace", at.join("out/link.csv")).unwrap();
     fs::hard_link(at.join("drive.toml"), at.join("hard.svg")).unwrap();
+    fs::hard_link(at.join("drive.toml"), at.join("hard.csv")).unwrap();
+    fs::hard_link(at.join("w.toml"), at.join("w.csv")).unwrap();
     symlink("out", at.join("same")).unwrap();
     let text = traxtent_model::profile::builtin::text("atlas10k").unwrap();
     fs::write(at.join("disk.toml"), text).unwrap();
@@ -215,13 +218,13 @@ fn outputs_keep_inputs() {
     let read = || inputs.map(|name| fs::read(at.join(name)).unwrap());
     let before = read();
     for line in [
-        "sim drive.toml out/t.trace --log out/t.trace",
+        "sim drive.toml out/t.trace --log out/link.csv",
         "sim drive.toml out/t.trace --summary ./out/../out/link",
-        "sim drive.toml out/t.trace --log drive.toml",
-        "sim drive.toml w.toml --log w.toml",
+        "sim drive.toml out/t.trace --log hard.csv",
+        "sim drive.toml w.toml --log w.csv",
         "sim drive.toml random,count=10 --plot hard.svg",
-        "sim --drives drive.toml,atlas10k w.toml --summary w.toml",
-        "sim atlas10k out/t.trace --drive ./drive.toml --log drive.toml",
+        "sim --drives drive.toml,atlas10k w.toml --summary w.csv",
+        "sim atlas10k out/t.trace --drive ./drive.toml --log hard.csv",
         "sim drive.toml random,count=10 --log out/q.csv --summary same/q.csv",
         "convert ./drive.toml --out drive.toml --force",
         "drives new drive --like ./drive.toml --force",
