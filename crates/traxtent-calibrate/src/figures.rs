@@ -22,9 +22,11 @@ pub(crate) struct Figure {
     place: Place,
 }
 
+type OverheadPlace = fn(&mut OverheadSpec) -> &mut f64;
+
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    Overhead(fn(&mut OverheadSpec) -> &mut f64),
+    Overhead(OverheadPlace),
     HeadSwitch,
     WriteSettle,
     WriteSector,
@@ -149,7 +151,7 @@ pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bo
             place,
         });
     };
-    let overheads: [(&'static str, fn(&mut OverheadSpec) -> &mut f64); 8] = [
+    let overheads: [(&'static str, OverheadPlace); 8] = [
         ("overheads.read_hit_after_read_ms", |of| {
             &mut of.read_hit_after_read_ms
         }),

@@ -132,10 +132,10 @@ impl<'a> Search<'a> {
                 .filter(|other| other.key != one.key)
                 .map(|other| vec![*one, *other])
                 .collect();
-            if let Some(found) = self.best_of(&pairs, profile) {
-                if best.as_ref().is_none_or(|(least, _)| found.0 < *least) {
-                    best = Some(found);
-                }
+            if let Some(found) = self.best_of(&pairs, profile)
+                && best.as_ref().is_none_or(|(least, _)| found.0 < *least)
+            {
+                best = Some(found);
             }
         }
         best
@@ -150,10 +150,9 @@ impl<'a> Search<'a> {
             let mut changed = profile.clone();
             let is_original = !setting.apply(&mut original);
             let is_changed = setting.apply(&mut changed);
-            if is_original && is_changed && is_possible(&changed.cache) {
-                if self.score(&changed).is_ok_and(|score| score < limit) {
-                    profile = changed;
-                }
+            let keeps = |changed: &Profile| self.score(changed).is_ok_and(|score| score < limit);
+            if is_original && is_changed && is_possible(&changed.cache) && keeps(&changed) {
+                profile = changed;
             }
         }
         // A value of the original that is not among those tried.
@@ -165,10 +164,9 @@ impl<'a> Search<'a> {
         for restore in numbers {
             let mut changed = profile.clone();
             restore(&mut changed, own);
-            if changed != profile && is_possible(&changed.cache) {
-                if self.score(&changed).is_ok_and(|score| score < limit) {
-                    profile = changed;
-                }
+            let is_better = || self.score(&changed).is_ok_and(|score| score < limit);
+            if changed != profile && is_possible(&changed.cache) && is_better() {
+                profile = changed;
             }
         }
         profile

@@ -16,10 +16,10 @@ use crate::failure::{Failure, Result, be_quiet};
 use crate::output;
 use crate::overwrite;
 use crate::progress::Progress;
+use crate::sim::TraceArguments;
 use crate::sim::{TracePlan, simulation_failure, trace_failure};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
-use crate::trace_arguments::TraceArguments;
 
 /// Fit a drive's figures to the measured response times of traces
 ///

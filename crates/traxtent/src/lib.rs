@@ -111,7 +111,7 @@ mod serve;
 mod sim;
 mod table;
 mod target;
-mod trace_arguments;
+
 mod validate;
 mod volume;
 

@@ -19,21 +19,22 @@ use crate::failure::{Failure, Result, be_quiet, note, print_line, warn};
 use crate::output;
 use crate::overwrite;
 use crate::plot;
+use crate::sim::TraceArguments;
 use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
-use crate::trace_arguments::TraceArguments;
 
 /// Compare simulated response times with measured ones
 ///
 /// Replays traces that hold response times measured on a real drive: DiskSim's validate format, and
 /// every other format that records them (docs/reference/workloads.md). If the trace records pauses,
 /// or its requests came one after the other, each is issued after the completion of the previous
-/// one and the recorded pause; otherwise at its recorded time. The demerit is the root mean square of the horizontal distance between the distributions of
-/// simulated and measured response times, in ms and as a share of the measured mean. BINNED is the
-/// demerit computed from histograms, as by DiskSim's tool `rms`; compare it with DiskSim's figures.
-/// NOISE is the demerit that 19 of 20 perfect models would stay below: that of the measured times
-/// against random samples of themselves (in blocks of 100 requests; the seed is 1).
+/// one and the recorded pause; otherwise at its recorded time. The demerit is the root mean square
+/// of the horizontal distance between the distributions of simulated and measured response times,
+/// in ms and as a share of the measured mean. BINNED is the demerit computed from histograms, as by
+/// DiskSim's tool `rms`; compare it with DiskSim's figures. NOISE is the demerit that 19 of 20
+/// perfect models would stay below: that of the measured times against random samples of themselves
+/// (in blocks of 100 requests; the seed is 1).
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size

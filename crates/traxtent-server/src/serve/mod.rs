@@ -8,6 +8,7 @@
 
 mod clock;
 mod error;
+mod file_times;
 mod load;
 mod log;
 mod paced;
@@ -30,10 +31,10 @@ use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
 pub use error::ServeError;
+pub use file_times::{FileOperations, FileTimes};
 pub use load::MachineLoad;
 pub use receipt::{
-    FileOperations, FileTimes, KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt,
-    ReceiptVerdict,
+    KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt, ReceiptVerdict,
 };
 pub use settings::Settings;
 pub use store::memory_limit;
@@ -139,8 +140,8 @@ impl DriveServer {
         Some(receipt)
     }
 
-    /// Sends a command to the drive and waits for its completion. If `durable` is set and there is a
-    /// data file, a flush's data is then written to the file, and the file is synchronized.
+    /// Sends a command to the drive and waits for its completion. If `durable` is set and there is
+    /// a data file, a flush's data is then written to the file, and the file is synchronized.
     fn submit_and_sync(
         &self,
         running: &Running,

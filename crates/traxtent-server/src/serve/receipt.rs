@@ -17,6 +17,7 @@ use traxtent_units::stats::{Moments, Quantiles};
 use traxtent_units::{Count, SimTime, Span};
 
 use super::clock::{Clock, Speed, cpus};
+use super::file_times::FileTimes;
 use super::load::{Load, MachineLoad};
 use super::paced::{Delivered, FAULTS_KEPT};
 use crate::service::ServiceError;
@@ -92,30 +93,6 @@ pub struct Receipt {
     pub notes: Vec<String>,
 }
 
-/// The time that the data file took, in real microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FileTimes {
-    /// The reads.
-    pub reads: FileOperations,
-    /// The writes, including holes and zeros.
-    pub writes: FileOperations,
-    /// The calls of fdatasync.
-    pub syncs: FileOperations,
-    /// The share of the lateness of all requests that the file accounts for.
-    pub lateness_share: f64,
-}
-
-/// The operations of one kind on the data file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FileOperations {
-    /// Their number.
-    pub count: u64,
-    /// The sum of their durations.
-    pub total_us: f64,
-    /// The longest duration.
-    pub max_us: f64,
-}
-
 /// The response times of each kind of request. Writes include requests to write zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindsOfRequests {
@@ -189,8 +166,6 @@ const KIND_SHARE: f64 = 0.01;
 const KIND_COUNT: u64 = 100;
 /// The bounds as text.
 const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; lateness p50 at most 50 us and p99 at most 1 ms of the drive's time";
-/// The share of the lateness above which a late run's receipt names the data file as a cause.
-const FILE_SHARE: f64 = 0.5;
 /// The wait for other requests above which a receipt mentions starvation.
 const STARVED: Span = Span(1_000_000_000_000);
 /// The share of processor time used by others above which a late run's receipt mentions it.
@@ -660,21 +635,6 @@ impl KindTimes {
     }
 }
 
-impl FileTimes {
-    fn remark(self) -> Option<String> {
-        (self.lateness_share > FILE_SHARE).then(|| {
-            let ms = |operations: FileOperations| operations.max_us / 1000.0;
-            format!(
-                "the data file accounts for {:.0} % of the lateness: its longest read took {:.1} ms, write {:.1} ms, fdatasync {:.1} ms",
-                100.0 * self.lateness_share,
-                ms(self.reads),
-                ms(self.writes),
-                ms(self.syncs)
-            )
-        })
-    }
-}
-
 impl MachineLoad {
     fn remarks(self) -> impl Iterator<Item = String> {
         let one = (self.cpus == 1).then(|| "the machine has one processor".to_owned());
@@ -874,7 +834,7 @@ mod tests {
         read.file_time = Duration::from_millis(7);
         statistics.add(&read, Speed::REAL);
         let remark = |sync_us: f64| {
-            let syncs = FileOperations {
+            let syncs = crate::serve::FileOperations {
                 count: 1,
                 total_us: sync_us,
                 max_us: sync_us,

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
-use super::receipt::{FileOperations, FileTimes};
+use super::file_times::{FileOperations, FileTimes};
 use crate::service::{FileRole, ServiceError};
 use traxtent_io::device::guard::{self, DirectIo, Refusal};
 

@@ -13,10 +13,10 @@
 //!
 //! Completions: a completion belongs to the oldest request of its device and direction for the same
 //! sectors. If there is none, it covers a part of a request, or, for queue events, several requests
-//! that were merged; a request is complete once all its sectors are. A flush completes in order, and all queued flushes complete together.
-//! Requests are returned in the order of the file, each once its completion has been read, or
-//! without a measured time if the completion is more than [`RECORDS_HELD_MAX`] requests later,
-//! failed, or absent.
+//! that were merged; a request is complete once all its sectors are. A flush completes in order,
+//! and all queued flushes complete together. Requests are returned in the order of the file, each
+//! once its completion has been read, or without a measured time if the completion is more than
+//! [`RECORDS_HELD_MAX`] requests later, failed, or absent.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::BufRead;

@@ -1,9 +1,9 @@
 //! Traces of real disks, read as a stream.
 //!
 //! [`TraceReader`] turns any [`BufRead`] into an iterator of records. It buffers one line, and in
-//! formats whose lines are in order of completion up to 65,536 records. The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
-//! distinguishes them by the first bytes. A [`ColumnSpec`] describes any other text file with one
-//! request per line.
+//! formats whose lines are in order of completion up to 65,536 records. The caller opens and
+//! decompresses files. [`TraceFormat`] lists the formats; [`detect()`] distinguishes them by the
+//! first bytes. A [`ColumnSpec`] describes any other text file with one request per line.
 //!
 //! Sectors: a record's request counts logical sectors of the simulated drive
 //! ([`TraceOptions::sector_bytes`]). Formats that count bytes are converted: a request that begins
@@ -98,7 +98,8 @@ pub enum TraceFormat {
     /// Our own request log, from a simulation or a served drive. It stays the last format that is
     /// recognized.
     RequestLog,
-    /// Columns named by a [`ColumnSpec`]. It is never recognized, and [`TraceFormat::all`] omits it.
+    /// Columns named by a [`ColumnSpec`]. It is never recognized, and [`TraceFormat::all`] omits
+    /// it.
     Csv,
 }
 

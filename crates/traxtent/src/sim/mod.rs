@@ -1,5 +1,6 @@
 //! `traxtent sim`: simulates a workload on drives.
 
+mod arguments;
 mod labels;
 mod log;
 mod notes;
@@ -19,7 +20,6 @@ use crate::data_file;
 use crate::failure::{Failure, Result, be_quiet, note};
 use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
-use crate::trace_arguments::TraceArguments;
 use labels::LabelColumns;
 use log::Log;
 use report::Report;
@@ -28,6 +28,7 @@ use summary::{Figures, Summary};
 use sweep::Setting;
 use workload::Workload;
 
+pub(crate) use arguments::TraceArguments;
 pub(crate) use run::{TracePlan, simulation_failure};
 pub(crate) use workload::trace_failure;
 

@@ -138,8 +138,8 @@ fn a_full_file_system_loses_nothing() {
     let path = disk.path("file");
     let content = fragmented(&path, 12 << 20, &mut rng);
     let filler = disk.path("filler");
-    // A failed write does not mean that no block is free: ext4 holds back blocks for the metadata of
-    // delayed writes, more of them on some machines, and frees them when the data are written.
+    // A failed write does not mean that no block is free: ext4 holds back blocks for the metadata
+    // of delayed writes, more of them on some machines, and frees them when the data are written.
     let fill = || {
         let mut file = File::create(&filler).unwrap();
         let mut written = 0;

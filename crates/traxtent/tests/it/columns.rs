@@ -100,7 +100,7 @@ fn a_drive_validates_against_its_own_log() {
     }
 }
 
-/// Is each mistake one line, with the right status: a wrong option, a wrong line, no measured times?
+/// Is each mistake one line with the right status: a wrong option, a wrong line, no measured times?
 #[test]
 fn mistakes() {
     let (folder, _) = logged();

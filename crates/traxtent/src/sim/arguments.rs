@@ -3,8 +3,8 @@
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec, ColumnText};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
+use super::run::TracePlan;
 use crate::failure::{Failure, Result};
-use crate::sim::TracePlan;
 
 /// The options. A command flattens them into its own.
 #[derive(clap::Args, Clone, Debug)]
