@@ -173,8 +173,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns a profile with settings changed. Returns `None` if a setting already has the value, or if
-/// the model does not accept the settings together.
+/// Returns a profile with settings changed. Returns `None` if a setting already has the value, or
+/// if the model does not accept the settings together.
 fn changed(profile: &Profile, settings: &[Setting]) -> Option<Profile> {
     let mut changed = profile.clone();
     let is_effective = settings.iter().all(|setting| setting.apply(&mut changed));
@@ -206,8 +206,8 @@ fn best_of<T: Sync, S: PartialOrd + Send, R: Send>(
 }
 
 /// Chooses the settings that determine when a request is complete: those whose distributions of
-/// response times, by kind of request, are closest to the measured ones after fitting. Settings with
-/// more disagreements on hits than `hits` are not chosen.
+/// response times, by kind of request, are closest to the measured ones after fitting. Settings
+/// with more disagreements on hits than `hits` are not chosen.
 pub(crate) fn choose_timing(
     fit: &Fit,
     mut profile: Profile,

@@ -51,8 +51,8 @@ impl MeasuredTrace {
     }
 
     /// Replays the first `count` records on a drive at rest. Returns those that have measured
-    /// times, in order of arrival. With random numbers, every recorded pause becomes longer by up to
-    /// a revolution, so that the platter is at another angle for every request.
+    /// times, in order of arrival. With random numbers, every recorded pause becomes longer by up
+    /// to a revolution, so that the platter is at another angle for every request.
     pub(crate) fn replay(
         &self,
         profile: &Profile,

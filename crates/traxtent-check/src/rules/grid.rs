@@ -151,8 +151,8 @@ pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64
 const LINES_MAX: u64 = 1 << 20;
 
 /// Returns the distance in bytes by which a layer has to move forward so that it begins on every
-/// grid of the layer `on` below it: physical sectors, chunks, full stripes and erase blocks. Returns
-/// `None` if no distance satisfies all of them.
+/// grid of the layer `on` below it: physical sectors, chunks, full stripes and erase blocks.
+/// Returns `None` if no distance satisfies all of them.
 pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<u64> {
     let (mut forward, mut step) = (0_u64, 1_u64);
     for (grid, at) in below(stack, id, 0) {

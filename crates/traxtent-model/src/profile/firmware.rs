@@ -68,8 +68,8 @@ pub struct QueueSpec {
     /// The time from which the arm may leave for the next request.
     #[serde(default)]
     pub preseek: Preseek,
-    /// Time after a read from the media until the drive chooses the next request, in milliseconds. A
-    /// request that arrives within it takes part in the choice.
+    /// Time after a read from the media until the drive chooses the next request, in milliseconds.
+    /// A request that arrives within it takes part in the choice.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub choice_ms: f64,
 }

@@ -44,8 +44,8 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
     }
 }
 
-/// Does a request take part in the choice if it arrives up to `choice_ms` after the access, and only
-/// then?
+/// Does a request take part in the choice if it arrives up to `choice_ms` after the access, and
+/// only then?
 #[test]
 fn a_request_that_arrives_in_time_takes_part_in_the_choice() {
     let p = |choice_ms| {

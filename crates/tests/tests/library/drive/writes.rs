@@ -196,7 +196,7 @@ fn the_overheads_of_a_write_add_up() {
     assert_completions(&late, &[(0.0, write(20, 10))], &[5.1]);
 }
 
-/// From which size on does a write count as large, if the media start later for large ones?
+/// Do the media start later for large writes, and which size is the smallest that counts as large?
 #[test]
 fn large_writes_start_later() {
     let p = tiny_with(|p| {
