@@ -149,7 +149,7 @@ mod tests {
         (0..count)
             .map(|_| {
                 let sectors = 1 + rng.below(64) as u32;
-                let ms = 2.0 + 12.0 * rng.fraction() + 0.03 * f64::from(sectors);
+                let ms = 2.0 + 12.0 * rng.fraction() + 0.1 * f64::from(sectors);
                 (rng.chance(0.5), sectors, ms)
             })
             .collect()

@@ -232,7 +232,7 @@ fn outputs_keep_inputs() {
         "probe ./disk.toml --map disk.toml",
         "probe ./disk.toml --map new.map --profile new.map",
         "probe ./disk.toml --map new.map --profile new.map.checkpoint",
-        "serve ./drive.toml --log drive.toml -- true",
+        "serve ./drive.toml --log hard.csv -- true",
         "serve ./drive.toml --file image --receipt image -- true",
         "validate out/t.trace out/link --drive ./drive.toml --plot pictures.svg",
         "validate out/t.trace same/t.trace --drive ./drive.toml --plot pictures",
