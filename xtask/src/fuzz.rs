@@ -33,7 +33,7 @@ const COVERAGE: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
-const SMOKE_RUNS: u64 = 10_000;
+const SMOKE_RUNS: u64 = 5_000;
 const SMOKE_SEED: u32 = 1;
 /// Profile of smoke runs, which builds in half the time.
 const SMOKE_PROFILE: &str = "fuzz-smoke";

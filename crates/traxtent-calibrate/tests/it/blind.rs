@@ -151,7 +151,7 @@ fn true_value(truth: &Profile, name: &str, cylinders: u32) -> f64 {
 fn intervals_contain_the_truth() {
     let start = drive_with_overheads();
     let cylinders = Drive::new(&start).unwrap().geometry().cylinders();
-    let runs = testkit::repeats(4);
+    let runs = testkit::repeats(2);
     let (mut inside, mut all, mut better) = (0, 0, 0);
     let mut misses: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
     for seed in FIRST_SEED..FIRST_SEED + runs {

@@ -234,7 +234,9 @@ fn a_device_that_cannot_be_timed_is_refused() {
     );
     assert!(answer.err.starts_with(&begins), "{}", answer.err);
     assert!(
-        answer.err.ends_with("; use --trust-map if the map is right\n"),
+        answer
+            .err
+            .ends_with("; use --trust-map if the map is right\n"),
         "{}",
         answer.err
     );
