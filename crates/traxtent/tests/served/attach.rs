@@ -53,15 +53,26 @@ impl Attached {
     pub(crate) fn new(folder: &Path) -> Attached {
         let shown = folder.join("shown");
         let arguments = ["--noheadings", "--output", "NAME", "--associated"];
-        let listed = output(
-            Command::new("losetup")
-                .args(arguments)
-                .arg(shown.join("disk")),
-        );
-        let device = String::from_utf8(listed.stdout).expect("it is a path");
-        let device = PathBuf::from(device.trim());
-        assert!(device.starts_with("/dev"), "no loop device: {device:?}");
-        Attached { device, shown }
+        // On a busy machine, a mount of a killed server may still be there for a moment.
+        let began = Instant::now();
+        loop {
+            let listed = output(
+                Command::new("losetup")
+                    .args(arguments)
+                    .arg(shown.join("disk")),
+            );
+            let device = String::from_utf8(listed.stdout).expect("it is a path");
+            let device = PathBuf::from(device.trim());
+            if device.starts_with("/dev") {
+                return Attached { device, shown };
+            }
+            let said = String::from_utf8_lossy(&listed.stderr);
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "no loop device: {device:?} {said}"
+            );
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Returns the block device.
