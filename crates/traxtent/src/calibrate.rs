@@ -9,7 +9,6 @@ use traxtent_calibrate::{
     Stage, calibrate,
 };
 use traxtent_model::profile::Profile;
-use traxtent_sim::agreement::ClassAgreement;
 
 use crate::drives::{commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
@@ -20,6 +19,7 @@ use crate::sim::TraceArguments;
 use crate::sim::{TracePlan, simulation_failure, trace_failure};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
+use crate::validate::ClassJson;
 
 /// Fit a drive's figures to the measured response times of traces
 ///
@@ -72,8 +72,8 @@ struct Report<'a> {
     is_improvement: bool,
     settings: Vec<SettingJson<'a>>,
     figures: Vec<FigureJson<'a>>,
-    fitted: PartJson<'a>,
-    held_out: PartJson<'a>,
+    fitted: PartJson,
+    held_out: PartJson,
 }
 
 #[derive(Serialize)]
@@ -93,28 +93,19 @@ struct FigureJson<'a> {
 }
 
 #[derive(Serialize)]
-struct PartJson<'a> {
-    before: JudgementJson<'a>,
-    after: JudgementJson<'a>,
+struct PartJson {
+    before: JudgementJson,
+    after: JudgementJson,
 }
 
 #[derive(Serialize)]
-struct JudgementJson<'a> {
+struct JudgementJson {
     requests: usize,
     rms_ms: f64,
     noise_p95_ms: f64,
     reads: usize,
     disagreement: f64,
-    classes: Vec<ClassJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ClassJson<'a> {
-    name: &'a str,
-    requests: u64,
-    mean_ms: f64,
-    measured_mean_ms: f64,
-    rms_ms: f64,
+    classes: Vec<ClassJson>,
 }
 
 impl<'a> From<&'a Calibration> for Report<'a> {
@@ -157,27 +148,15 @@ impl<'a> From<&'a FittedFigure> for FigureJson<'a> {
     }
 }
 
-impl<'a> From<&'a Judgement> for JudgementJson<'a> {
-    fn from(of: &'a Judgement) -> JudgementJson<'a> {
+impl From<&Judgement> for JudgementJson {
+    fn from(of: &Judgement) -> JudgementJson {
         JudgementJson {
             requests: of.requests,
             rms_ms: of.demerit_ms,
             noise_p95_ms: of.noise_p95_ms,
             reads: of.reads,
             disagreement: of.disagreement(),
-            classes: of.classes.iter().map(ClassJson::from).collect(),
-        }
-    }
-}
-
-impl<'a> From<&'a ClassAgreement> for ClassJson<'a> {
-    fn from(class: &'a ClassAgreement) -> ClassJson<'a> {
-        ClassJson {
-            name: class.name,
-            requests: class.requests,
-            mean_ms: class.mean_ms,
-            measured_mean_ms: class.measured_mean_ms,
-            rms_ms: class.rms_ms,
+            classes: of.classes.iter().cloned().map(ClassJson::from).collect(),
         }
     }
 }

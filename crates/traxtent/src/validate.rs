@@ -101,7 +101,7 @@ struct HitsJson {
 
 /// [`ClassAgreement`] as JSON.
 #[derive(Debug, Serialize)]
-struct ClassJson {
+pub(crate) struct ClassJson {
     name: &'static str,
     requests: u64,
     mean_ms: f64,

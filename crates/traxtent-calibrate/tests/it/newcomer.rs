@@ -52,16 +52,17 @@ fn newcomer(drive: &Profile, other: &Profile) -> Profile {
     start
 }
 
-/// Fits the first half of each trace. Does the second half agree better than before, within the
-/// noise on at least five of the seven drives, with no more disagreements on hits?
+/// Fits the first half of each trace. Does the second half agree better than before, and within the
+/// noise on at least five of the seven drives? Outside a soak, only the first drive is calibrated.
 #[test]
 fn second_halves_agree() {
-    if testkit::repeats(1) == 1 {
-        return;
-    }
+    let (drives, least) = match testkit::repeats(1) {
+        1 => (1, 1),
+        _ => (DRIVES.len(), 5),
+    };
     let mut within_noise = 0;
     eprintln!("drive        start      demerit   noise      disagree");
-    for (name, other, noise_ms) in DRIVES {
+    for (name, other, noise_ms) in DRIVES.into_iter().take(drives) {
         let (Some(drive), Some(other_drive)) = (load(name), load(other)) else {
             skip!("shared/data/disksim is not there");
         };
@@ -89,5 +90,5 @@ fn second_halves_agree() {
         assert!(found.is_improvement(), "{name}");
         within_noise += u32::from(after.demerit_ms <= noise_ms);
     }
-    assert!(within_noise >= 5, "{within_noise} of 7");
+    assert!(within_noise >= least, "{within_noise} of {drives}");
 }
