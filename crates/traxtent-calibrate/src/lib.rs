@@ -291,17 +291,36 @@ fn fit_hits(fit: &Fit, profile: &mut Profile, options: &Options) -> Result<(), C
         missing.sort_unstable_by(f64::total_cmp);
         (missing.len() >= HITS_LEAST).then(|| missing[missing.len() / 2])
     };
-    if !options.may_change("overheads") {
-        return Ok(());
-    }
     let of = &mut profile.overheads;
-    for (overhead, is_read, follows_read) in [
-        (&mut of.read_hit_after_read_ms, true, true),
-        (&mut of.read_hit_after_write_ms, true, false),
-        (&mut of.write_hit_after_read_ms, false, true),
-        (&mut of.write_hit_after_write_ms, false, false),
+    for (key, overhead, is_read, follows_read) in [
+        (
+            "read_hit_after_read_ms",
+            &mut of.read_hit_after_read_ms,
+            true,
+            true,
+        ),
+        (
+            "read_hit_after_write_ms",
+            &mut of.read_hit_after_write_ms,
+            true,
+            false,
+        ),
+        (
+            "write_hit_after_read_ms",
+            &mut of.write_hit_after_read_ms,
+            false,
+            true,
+        ),
+        (
+            "write_hit_after_write_ms",
+            &mut of.write_hit_after_write_ms,
+            false,
+            false,
+        ),
     ] {
-        if let Some(ms) = missing(is_read, follows_read) {
+        if let Some(ms) = missing(is_read, follows_read)
+            && options.may_change(&format!("overheads.{key}"))
+        {
             *overhead = (*overhead + ms).max(0.0);
         }
     }

@@ -226,6 +226,26 @@ fn buffers_are_found() {
     }
 }
 
+/// Are figures that are to be kept not changed, if others of the same table are?
+#[test]
+fn kept_figures_stay() {
+    let start = drive_with_overheads();
+    let mut rng = Rng::new(1);
+    let mut truth = start.clone();
+    truth.overheads.read_hit_after_read_ms = 0.8;
+    truth.overheads.write_hit_after_read_ms = 0.8;
+    let keep = ["access", "cache", "overheads.read_hit_after_read_ms"];
+    let found = calibrated(&start, &truth, &keep, &mut rng)
+        .profile
+        .overheads;
+    let kept = start.overheads.read_hit_after_read_ms;
+    assert_eq!(found.read_hit_after_read_ms, kept);
+    assert!(
+        (found.write_hit_after_read_ms - 0.8).abs() < 0.05,
+        "{found:?}"
+    );
+}
+
 /// Is the same calibration computed whatever the number of processors does meanwhile?
 #[test]
 fn calibrations_repeat() {
