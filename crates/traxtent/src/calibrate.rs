@@ -9,17 +9,17 @@ use traxtent_calibrate::{
     Stage, calibrate,
 };
 use traxtent_model::profile::Profile;
+use traxtent_run::validation::ClassVerdict;
+use traxtent_run::{Machine, TracePlan, simulation_error, trace_error};
 
 use crate::drives::{commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
+use crate::machine::{Printer, TARGET_HELP, load};
 use crate::output;
 use crate::overwrite;
 use crate::progress::Progress;
 use crate::sim::TraceArguments;
-use crate::sim::{TracePlan, simulation_failure, trace_failure};
 use crate::table::{Side, Table};
-use crate::target::{Machine, TARGET_HELP};
-use crate::validate::ClassJson;
 
 /// Fit a drive's figures to the measured response times of traces
 ///
@@ -105,7 +105,7 @@ struct JudgementJson {
     noise_p95_ms: f64,
     reads: usize,
     disagreement: f64,
-    classes: Vec<ClassJson>,
+    classes: Vec<ClassVerdict>,
 }
 
 impl<'a> From<&'a Calibration> for Report<'a> {
@@ -156,7 +156,7 @@ impl From<&Judgement> for JudgementJson {
             noise_p95_ms: of.noise_p95_ms,
             reads: of.reads,
             disagreement: of.disagreement(),
-            classes: of.classes.iter().cloned().map(ClassJson::from).collect(),
+            classes: of.classes.iter().cloned().map(ClassVerdict::from).collect(),
         }
     }
 }
@@ -164,7 +164,7 @@ impl From<&Judgement> for JudgementJson {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
-    let machine = Machine::load(&args.target)?;
+    let machine = load(&args.target)?;
     let inputs = machine.files().map(Path::to_owned).collect::<Vec<_>>();
     let inputs = inputs.iter().chain(&args.traces).map(PathBuf::as_path);
     overwrite::check(inputs, &[("--out", args.out.as_deref())])?;
@@ -231,11 +231,13 @@ fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
     let plan = args.trace.plan()?;
     let read = |path: &PathBuf| {
         let none = || Failure::at(path.display(), CalibrateError::NotMeasured);
-        let plan: TracePlan = plan.for_comparison(path, machine)?.ok_or_else(none)?;
+        let plan: TracePlan = plan
+            .for_comparison(path, machine, &Printer)?
+            .ok_or_else(none)?;
         let source = plan.open(path, machine)?;
         let pace = source.pace();
         let records = source.into_records().collect::<Result<_, _>>();
-        let records = records.map_err(|error| trace_failure(path, &error))?;
+        let records = records.map_err(|error| trace_error(path, &error))?;
         Ok(MeasuredTrace::new(records, pace))
     };
     args.traces.iter().map(read).collect()
@@ -265,7 +267,7 @@ fn failure(args: &Args, error: &CalibrateError) -> Failure {
         .collect();
     match error {
         CalibrateError::Simulate(error) if args.traces.len() == 1 => {
-            simulation_failure(&args.traces[0], error)
+            simulation_error(&args.traces[0], error).into()
         }
         CalibrateError::Geometry(_) | CalibrateError::Profile(_) => {
             Failure::at(&args.target, error)

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use crate::drives::{commented, write_new};
 use crate::failure::{Result, be_quiet};
+use crate::machine::{TARGET_HELP, load};
 use crate::output;
 use crate::overwrite;
 use crate::parse::output_file;
-use crate::target::{Machine, TARGET_HELP};
 
 /// Convert a drive, such as one in a DiskSim parameter file, to an editable profile
 ///
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
-    let drive = Machine::load(&args.target)?.only_drive()?;
+    let drive = load(&args.target)?.only_drive()?;
     let heading = format!(
         "Converted from {}. If you change a value, change its origin too; the origins are at the \
          end.",

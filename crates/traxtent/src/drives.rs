@@ -10,13 +10,14 @@ use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
+use traxtent_run::Target;
 
 use crate::failure::{Failure, Result};
+use crate::machine::{TARGET_HELP, load};
 use crate::output;
 use crate::overwrite;
 use crate::profile_schema;
 use crate::table::{Side, Table};
-use crate::target::{Machine, TARGET_HELP, Target};
 
 /// List the built-in drives, show one, or begin a profile
 ///
@@ -229,7 +230,7 @@ fn list(json: bool) -> Result<()> {
 }
 
 fn show(target: &str, json: bool) -> Result<()> {
-    let profile = Machine::load(target)?.only_drive()?.profile;
+    let profile = load(target)?.only_drive()?.profile;
     if json {
         let entry = Entry::of(&profile)?;
         return output::json(&json!({ "drive": entry, "profile": *profile }));
@@ -248,7 +249,7 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
         let why = "is the name of a built-in drive; choose another name";
         return Err(Failure::at(name, why));
     }
-    let original = Machine::load(like)?.only_drive()?;
+    let original = load(like)?.only_drive()?;
     let profile = Profile {
         name: name.to_owned(),
         ..Profile::clone(&original.profile)

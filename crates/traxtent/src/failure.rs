@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use traxtent_run::RunError;
 use traxtent_units::system_message;
 
 /// An error for the user: one line and an exit status.
@@ -40,42 +41,14 @@ impl Failure {
         Failure::Input(format!("{place}: {what}"))
     }
 
-    /// Prefixes an input error with a place.
-    pub(crate) fn within(self, place: impl fmt::Display) -> Failure {
-        match self {
-            Failure::Input(line) => Failure::at(place, line),
-            other => other,
-        }
-    }
-
     /// Returns the error for a file that cannot be used.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
-        Failure::Io(format!("{}: {}", path.display(), system_message(error)))
+        RunError::file(path, error).into()
     }
 
     /// Returns the error for a file that cannot be created.
     pub(crate) fn cannot_create(path: &Path, error: &io::Error) -> Failure {
-        match path.parent() {
-            Some(folder) if error.kind() == io::ErrorKind::NotFound => {
-                // Directories such as /proc refuse a new file with the same error.
-                let why = if folder == Path::new("") || folder.exists() {
-                    "its directory does not accept new files".to_owned()
-                } else {
-                    format!("there is no directory {}", folder.display())
-                };
-                Failure::Io(format!("{}: cannot be created: {why}", path.display()))
-            }
-            _ => Failure::file(path, error),
-        }
-    }
-
-    /// Returns the error for a file to which the results cannot be written. A pipe whose reader is
-    /// gone ends the command quietly, as for standard output.
-    pub(crate) fn output(path: &Path, error: &io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::Closed,
-            _ => Failure::file(path, error),
-        }
+        RunError::cannot_create(path, error).into()
     }
 
     /// Prints the error, and returns the exit status. If a signal has interrupted the work, the
@@ -107,6 +80,16 @@ impl Failure {
             | Failure::NotTrustworthy(line)
             | Failure::Interrupted(line, _) => Some(line),
             Failure::Closed | Failure::Status(_) => None,
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Input(line) => Failure::Input(line),
+            RunError::Closed => Failure::Closed,
+            other => Failure::Io(other.to_string()),
         }
     }
 }

@@ -85,17 +85,16 @@ mod claims;
 mod content;
 mod convert;
 mod copies;
-mod data_file;
 mod demo;
 mod drives;
 mod failure;
 mod fault;
 mod file;
 mod html;
-mod input;
 #[cfg(feature = "lab")]
 mod lab;
 mod logging;
+mod machine;
 mod manual;
 mod map;
 mod output;
@@ -110,8 +109,6 @@ mod progress;
 mod serve;
 mod sim;
 mod table;
-mod target;
-
 mod validate;
 mod volume;
 
@@ -222,7 +219,7 @@ pub fn main() -> ExitCode {
 /// the number of points of the text as a sweep.
 #[doc(hidden)]
 pub fn read_as_arguments(text: &str) -> usize {
-    let _ = target::Target::parse(text);
+    let _ = traxtent_run::Target::parse(text);
     let _ = (parse::pace(text), parse::speed(text));
     let _ = (parse::bitrate(text), parse::time(text));
     let _ = traxtent_units::byte_size::parse_byte_size(text);

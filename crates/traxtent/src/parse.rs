@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_layout::video::BitRate;
+use traxtent_run::data_file;
 use traxtent_units::byte_size::parse_byte_size;
 use traxtent_units::{Lbn, Span};
 use traxtent_workload::{ReplayPace, TraceFormat};
-
-use crate::data_file;
 
 /// Returns a parser for the name of a trace format.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use traxtent_layout::video::BitRate;
+use traxtent_run::NamedDrive;
 use traxtent_sim::TestDrive;
 use traxtent_sim::video::{
     self, Guarantee, Offer, Order, Placement, ROUNDS, ServerRequirements, VideoPlan,
@@ -14,12 +15,12 @@ use traxtent_units::{Count, Span};
 
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};
+use crate::machine::{TARGET_HELP, load};
 use crate::output;
 use crate::parse;
 use crate::plan_stack::{self, StackArgs};
 use crate::progress::Progress;
 use crate::table::{Side, Table};
-use crate::target::{Machine, NamedDrive, TARGET_HELP};
 
 /// Plan a stack or a video server on a drive
 #[derive(clap::Args, Debug)]
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn plan_video(args: &VideoArgs) -> Result<()> {
-    let mut machine = Machine::load(&args.target)?;
+    let mut machine = load(&args.target)?;
     for (key, value) in &args.set {
         machine.set(key, value)?;
     }

@@ -16,14 +16,15 @@ use traxtent_io::device::BlockTarget;
 use traxtent_io::device::guard::check_unused;
 use traxtent_map::TrackMap;
 use traxtent_probe::{Identity, Target as _};
+use traxtent_run::Target;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use traxtent_units::{Lbn, Sectors};
 
 use crate::failure::{Failure, Result, note};
+use crate::machine::{TARGET_HELP, load};
 use crate::map::read_map;
 use crate::output;
 use crate::parse;
-use crate::target::{Machine, TARGET_HELP, Target};
 
 /// Print the commands that create a stack from scratch: partition, RAID, LVM, LUKS, file system
 ///
@@ -325,7 +326,7 @@ fn drive(text: &str) -> Result<DriveProperties> {
     {
         return Ok(of_identity(text, &file.identity, Some(file.tracks)));
     }
-    let drive = Machine::load(text)?.only_drive()?;
+    let drive = load(text)?.only_drive()?;
     let sector = &drive.profile.sector;
     let tracks = TrackMap::of_sizes(drive.geometry.track_sizes());
     Ok(DriveProperties {

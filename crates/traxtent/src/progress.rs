@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
+use traxtent_run::Observer;
 use traxtent_server::remaining_time::{RemainingTime, time_left};
 
-use crate::failure::note;
+use crate::failure::{note, warn};
 
 /// The time after which a bar is shown.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
@@ -36,9 +37,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The number of items after which a worker should call [`Progress::add`].
-    pub(crate) const STEP: u64 = 1 << 14;
-
     /// Begins work on `total` items called `what`, or on an unknown number of items.
     pub(crate) fn new(what: &'static str, total: Option<u64>) -> Progress {
         Progress::resume(what, 0, total)
@@ -124,6 +122,21 @@ impl Progress {
         bar.with_style(style.with_key("left", left))
             .with_message(self.what)
             .with_position(self.done.load(Ordering::Relaxed))
+    }
+}
+
+/// The progress of simulated requests. Notes and warnings are printed.
+impl Observer for Progress {
+    fn add(&self, requests: u64) {
+        Progress::add(self, requests);
+    }
+
+    fn note(&self, line: &str) {
+        note(line);
+    }
+
+    fn warn(&self, line: &str) {
+        warn(line);
     }
 }
 

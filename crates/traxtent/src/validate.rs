@@ -1,28 +1,20 @@
 //! `traxtent validate`: compares simulated response times with those of real drives.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use traxtent_plot::{Curve, Validation};
-use traxtent_sim::agreement::{
-    ClassAgreement, HitAgreement, ReplayedRequest, class_agreement, hit_agreement,
-};
-use traxtent_sim::simulate;
-use traxtent_units::request::Op;
-use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
-use traxtent_units::{Rng, Span};
+use traxtent_run::RunError;
+use traxtent_run::validation::{Comparison, TracePair, Verdict, compare, find_traces};
 
-use crate::failure::{Failure, Result, be_quiet, note, print_line, warn};
+use crate::failure::{Failure, Result, be_quiet, print_line};
+use crate::machine::{Printer, TARGET_HELP};
 use crate::output;
 use crate::overwrite;
 use crate::plot;
-use crate::sim::TraceArguments;
-use crate::sim::{TracePlan, simulation_failure, single_values};
+use crate::sim::{TraceArguments, single_values};
 use crate::table::{Side, Table};
-use crate::target::{Machine, TARGET_HELP};
 
 /// Compare simulated response times with measured ones
 ///
@@ -68,139 +60,33 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The result for one trace.
-#[derive(Debug, Serialize)]
-struct Verdict {
-    trace: String,
-    requests: u64,
-    /// The root mean square distance of the distributions.
-    rms_ms: f64,
-    /// The same distance as DiskSim's `rms` computes it, from histograms.
-    rms_binned_ms: f64,
-    /// The demerit divided by the measured mean.
-    rms_share: f64,
-    mean_ms: f64,
-    measured_mean_ms: f64,
-    /// The demerit that 19 of 20 perfect models would stay below, and the median of theirs.
-    noise_p95_ms: f64,
-    noise_median_ms: f64,
-    hits: Option<HitsJson>,
-    classes: Vec<ClassJson>,
-}
-
-/// [`HitAgreement`] as JSON.
-#[derive(Debug, Serialize)]
-struct HitsJson {
-    reads: u64,
-    both_hit: u64,
-    model_only: u64,
-    drive_only: u64,
-    by_chance_max: f64,
-    disagreement: f64,
-}
-
-/// [`ClassAgreement`] as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct ClassJson {
-    name: &'static str,
-    requests: u64,
-    mean_ms: f64,
-    measured_mean_ms: f64,
-    rms_ms: f64,
-}
-
-impl From<HitAgreement> for HitsJson {
-    fn from(hits: HitAgreement) -> HitsJson {
-        HitsJson {
-            reads: hits.reads,
-            both_hit: hits.both_hit,
-            model_only: hits.model_only,
-            drive_only: hits.drive_only,
-            by_chance_max: hits.by_chance_max,
-            disagreement: hits.disagreement(),
-        }
-    }
-}
-
-impl From<ClassAgreement> for ClassJson {
-    fn from(class: ClassAgreement) -> ClassJson {
-        ClassJson {
-            name: class.name,
-            requests: class.requests,
-            mean_ms: class.mean_ms,
-            measured_mean_ms: class.measured_mean_ms,
-            rms_ms: class.rms_ms,
-        }
-    }
-}
-
-/// The replay of a trace.
-struct Replayed {
-    requests: Vec<ReplayedRequest>,
-    revolution: Option<Span>,
-}
-
-/// The seed of the samples that estimate the noise.
-const NOISE_SEED: u64 = 1;
-
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let changes = single_values(&args.set)?;
     let mut verdicts = Vec::new();
     let plan = args.trace.plan()?;
-    let (pairs, mut failures) = pairs(args);
+    let found = find_traces(&args.paths, args.drive.as_deref(), &Printer);
+    let (pairs, mut failures) = (found.pairs, found.failures);
     if let Some(folder) = &args.plot {
         check_pictures(folder, &pairs)?;
     }
     for pair in pairs {
-        let replayed = match replay(&pair, &plan, &changes) {
-            Ok(Some(replayed)) => replayed,
-            Ok(None) => {
-                let trace = pair.trace.display();
-                note(format!(
-                    "{trace}: omitted, because it has no measured times"
-                ));
+        let comparison = match compare(&pair, &plan, &changes, &Printer) {
+            Ok(Some(comparison)) => comparison,
+            Ok(None) => continue,
+            Err(error) => {
+                failures.push((pair.name, error));
                 continue;
             }
-            Err(failure) => {
-                failures.push((pair.name, failure));
-                continue;
-            }
-        };
-        let requests = &replayed.requests;
-        let mut simulated: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
-        let mut measured: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
-        let noise = noise_floor(&measured, &mut Rng::new(NOISE_SEED)).unwrap_or(NoiseFloor {
-            median: 0.0,
-            p95: 0.0,
-        });
-        let hits = hit_agreement(requests, replayed.revolution);
-        let classes = class_agreement(requests).into_iter();
-        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-        let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
-        let rms_binned_ms = demerit_binned(&simulated, &measured).unwrap_or(0.0);
-        let rms_ms = demerit(&mut simulated, &mut measured).unwrap_or(0.0);
-        let verdict = Verdict {
-            trace: pair.name,
-            requests: simulated.len() as u64,
-            rms_ms,
-            rms_binned_ms,
-            rms_share: rms_ms / measured_mean_ms,
-            mean_ms,
-            measured_mean_ms,
-            noise_p95_ms: noise.p95,
-            noise_median_ms: noise.median,
-            hits: hits.map(HitsJson::from),
-            classes: classes.map(ClassJson::from).collect(),
         };
         if let Some(folder) = &args.plot {
-            draw(folder, &verdict, &simulated, &measured)?;
+            draw(folder, &comparison)?;
         }
-        verdicts.push(verdict);
+        verdicts.push(comparison.verdict);
     }
     if verdicts.is_empty() && failures.len() == 1 {
-        return Err(failures.remove(0).1);
+        return Err(failures.remove(0).1.into());
     }
     if verdicts.is_empty() && failures.is_empty() {
         let paths: Vec<_> = args
@@ -222,167 +108,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Reports the traces that could not be compared, with reasons. Returns an error if there are any.
-fn left_out(failures: &[(String, Failure)]) -> Result<()> {
+fn left_out(failures: &[(String, RunError)]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
-    let lines = failures.iter().filter_map(|(_, failure)| failure.line());
-    lines.for_each(print_line);
+    for (_, error) in failures {
+        print_line(&error.to_string());
+    }
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
-    let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
+    let unread = |(_, error): &(String, RunError)| matches!(error, RunError::Io(_));
     Err(if failures.iter().any(unread) {
         Failure::Io(line)
     } else {
         Failure::Finding(line)
     })
-}
-
-/// A trace and the drive to replay it on.
-struct Pair {
-    name: String,
-    trace: PathBuf,
-    target: String,
-}
-
-/// Returns the traces to replay, in the order of the arguments and of names within a directory, and
-/// the paths without one.
-fn pairs(args: &Args) -> (Vec<Pair>, Vec<(String, Failure)>) {
-    let (mut pairs, mut failures) = (Vec::new(), Vec::new());
-    for path in &args.paths {
-        if let Err(failure) = add_pairs(path, args, &mut pairs) {
-            failures.push((stem(path), failure));
-        }
-    }
-    (pairs, failures)
-}
-
-/// Adds the trace that a path names, or those in a directory.
-fn add_pairs(path: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
-    let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
-    if meta.is_dir() {
-        return in_folder(path, args, pairs);
-    }
-    let name = stem(path);
-    let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("parv" | "diskspecs") => (path.with_extension("trace"), path.to_owned()),
-        _ => (path.to_owned(), path.with_file_name(format!("{name}.parv"))),
-    };
-    if args.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
-        let why = "is a profile, not a trace; name the trace, and the profile with --drive";
-        return Err(Failure::at(path.display(), why));
-    }
-    if args.drive.is_none() && !parameters.exists() {
-        let seeks = path.extension().is_some_and(|ending| ending == "seek");
-        let why = match seeks {
-            true => "is a seek curve of DiskSim, not a trace; name the trace".to_owned(),
-            false => format!(
-                "there is no {}; name a drive with --drive",
-                parameters.display()
-            ),
-        };
-        return Err(Failure::at(path.display(), why));
-    }
-    pairs.push(pair(name, trace, &parameters, args));
-    Ok(())
-}
-
-fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
-    let fail = |error: std::io::Error| Failure::file(folder, &error);
-    let mut traces = BTreeMap::new();
-    let mut parameters = BTreeSet::new();
-    for entry in fs::read_dir(folder).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        let file = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let plain = file.trim_end_matches(".gz").trim_end_matches(".zst");
-        if let Some(name) = plain.strip_suffix(".trace") {
-            traces.insert(name.to_owned(), path);
-        } else if let Some(name) = file.strip_suffix(".parv") {
-            parameters.insert(name.to_owned());
-        }
-    }
-    for (name, trace) in &traces {
-        if args.drive.is_some() || parameters.contains(name) {
-            let parameters = folder.join(format!("{name}.parv"));
-            pairs.push(pair(name.clone(), trace.clone(), &parameters, args));
-        } else {
-            note(format!(
-                "{}: omitted, because there is no {name}.parv",
-                trace.display()
-            ));
-        }
-    }
-    let alone: Vec<&str> = parameters
-        .iter()
-        .filter(|name| !traces.contains_key(*name))
-        .map(String::as_str)
-        .collect();
-    if !alone.is_empty() && args.drive.is_none() {
-        note(format!(
-            "{}: parameters without a trace: {}",
-            folder.display(),
-            alone.join(", ")
-        ));
-    }
-    Ok(())
-}
-
-fn pair(name: String, trace: PathBuf, parameters: &Path, args: &Args) -> Pair {
-    let target = args.drive.clone();
-    Pair {
-        name,
-        trace,
-        target: target.unwrap_or_else(|| format!("disksim:{}", parameters.display())),
-    }
-}
-
-/// Returns the name of a trace without its directory and extensions.
-fn stem(path: &Path) -> String {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
-    let name = endings.iter().fold(&*file, |name, ending| {
-        name.strip_suffix(ending).unwrap_or(name)
-    });
-    name.to_owned()
-}
-
-/// Replays a trace. Returns `None` if it has no measured times.
-fn replay(pair: &Pair, plan: &TracePlan, changes: &[(String, String)]) -> Result<Option<Replayed>> {
-    let mut machine = Machine::load(&pair.target)?;
-    for (key, value) in changes {
-        machine.set(key, value)?;
-    }
-    let Some(plan) = plan.for_comparison(&pair.trace, &machine)? else {
-        return Ok(None);
-    };
-    let mut source = plan.open(&pair.trace, &machine)?;
-    let mut requests = Vec::new();
-    simulate(&mut machine.host()?, &mut source, |outcome| {
-        let request = &outcome.completion.request;
-        let measured = outcome.arrival.measured;
-        // No class is for flushes.
-        if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
-            requests.push(ReplayedRequest {
-                is_read: request.op != Op::Write,
-                sectors: request.sectors,
-                served: outcome.completion.served,
-                simulated_ms: outcome.response().as_ms(),
-                rotation_ms: outcome.completion.breakdown.rotation.as_ms(),
-                measured_ms: time.as_ms(),
-            });
-        }
-        true
-    })
-    .map_err(|error| simulation_failure(&pair.trace, &error))?;
-    source.records().warnings().for_each(warn);
-    Ok((!requests.is_empty()).then(|| Replayed {
-        requests,
-        revolution: machine.revolution(),
-    }))
 }
 
 fn write(verdicts: &[Verdict]) -> Result<()> {
@@ -471,7 +211,7 @@ fn class_table(verdicts: &[Verdict]) -> Table {
 }
 
 /// Checks that a picture of each trace can be written, before anything is replayed.
-fn check_pictures(folder: &Path, pairs: &[Pair]) -> Result<()> {
+fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
     if plot::is_picture(folder) {
         let why = "--plot takes a directory, for one picture per trace; omit the extension";
         return Err(Failure::at(folder.display(), why));
@@ -492,8 +232,10 @@ fn picture(folder: &Path, trace: &str) -> PathBuf {
     folder.join(format!("{trace}.svg"))
 }
 
-/// Draws both distributions; the times must be sorted.
-fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -> Result<()> {
+/// Draws both distributions.
+fn draw(folder: &Path, comparison: &Comparison) -> Result<()> {
+    let verdict = &comparison.verdict;
+    let (simulated, measured) = (&comparison.simulated_ms, &comparison.measured_ms);
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
     let at = |times: &[f64], share: f64| {
         let rank = (share * times.len() as f64) as usize;

@@ -8,16 +8,16 @@ use traxtent_lab::assumed::{Influence, Results, influence};
 use traxtent_model::profile::Profile;
 
 use crate::failure::{Failure, Result};
+use crate::machine::load;
 use crate::output;
 use crate::table::{Side, Table};
-use crate::target::Machine;
 
 /// The change below which a figure is not listed.
 const LEAST: f64 = 0.01;
 
 /// Runs the command.
 pub(super) fn run(target: &str, seed: u64, json: bool) -> Result<()> {
-    let profile = Profile::clone(&Machine::load(target)?.only_drive()?.profile);
+    let profile = Profile::clone(&load(target)?.only_drive()?.profile);
     if profile.mechanics.is_none() {
         let mut out = output::stdout();
         writeln!(out, "{}: no access takes any time", profile.name)?;

@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 fn write(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
     let path = page_path(&args.out)?;
-    let page = output::AtomicFile::create(&path)?;
+    let page = traxtent_run::AtomicFile::create(&path)?;
     let plan = args.how.plan(cfg!(feature = "plot"))?;
     let (findings, outcome) = measure(&selection, &plan)?;
     let head = page::Head {

@@ -37,7 +37,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.picture {
         plot::check_ending(path)?;
-        output::AtomicFile::create(path)?;
+        traxtent_run::AtomicFile::create(path)?;
     }
     let benches = benches(args).map_err(broken)?;
     let drives = {

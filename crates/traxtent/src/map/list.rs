@@ -5,11 +5,11 @@ use std::io::Write;
 use serde_json::{Value, json};
 use traxtent_map::{LbnRanges, MapFile, MapSource};
 use traxtent_model::geometry::{Geometry, Track, write_csv};
+use traxtent_run::NamedDrive;
 use traxtent_units::{Count, Lbn};
 
 use super::{Format, Subject};
 use crate::failure::{Failure, Result};
-use crate::target::NamedDrive;
 
 /// Writes every track.
 pub(super) fn all_tracks(subject: &Subject, format: Format, out: &mut impl Write) -> Result<()> {

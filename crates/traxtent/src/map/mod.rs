@@ -14,11 +14,11 @@ use clap::ValueEnum;
 use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result, be_quiet};
+use crate::machine::TARGET_HELP;
 use crate::output;
 use crate::overwrite;
 use crate::parse;
 use crate::plot;
-use crate::target::TARGET_HELP;
 pub(crate) use draw::draw_tracks;
 pub(crate) use subject::{Subject, read_map};
 pub(crate) use summary::of_file as write_summary;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use traxtent_map::{MapFile, MapSource, TrackMap, TrackMapError};
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{Identity, Target as _};
+use traxtent_run::input;
+use traxtent_run::{NamedDrive, Target};
 use traxtent_sim::SimTarget;
 use traxtent_units::Sectors;
 
 use crate::failure::{Failure, Result};
-use crate::input;
-use crate::target::{Machine, NamedDrive, Target};
+use crate::machine::load;
 
 /// The maximum size of a map file in bytes.
 const FILE_BYTES: u64 = 256 << 20;
@@ -37,7 +38,7 @@ impl Subject {
         {
             return Ok(Subject::Map(text.to_owned(), Box::new(map)));
         }
-        Ok(Subject::Drive(Machine::load(text)?.only_drive()?))
+        Ok(Subject::Drive(load(text)?.only_drive()?))
     }
 
     /// Returns the name.

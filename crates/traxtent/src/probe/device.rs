@@ -9,7 +9,7 @@ use traxtent_probe::Target;
 use traxtent_sim::{Noise, SimTarget};
 
 use crate::failure::{Failure, Result, note, warn};
-use crate::target::{self, Machine};
+use crate::machine::load;
 
 /// A drive to probe, with its name.
 pub(super) struct Subject {
@@ -23,7 +23,7 @@ impl Subject {
     /// Opens a target, for reading and, if `destructive`, for writing. `noise` is the seed of the
     /// noise on a simulated drive's clock.
     pub(super) fn open(text: &str, noise: Option<u64>, destructive: bool) -> Result<Subject> {
-        if let target::Target::File(path) = target::Target::parse(text)?
+        if let traxtent_run::Target::File(path) = traxtent_run::Target::parse(text)?
             && is_device(&path)
         {
             if noise.is_some() {
@@ -31,14 +31,14 @@ impl Subject {
                     "--noise: {text} is not a simulated drive"
                 )));
             }
-            target::refuse_parameters(&path)?;
+            traxtent_run::refuse_parameters(&path)?;
             return Ok(Subject {
                 name: text.to_owned(),
                 target: Box::new(open_device(&path, destructive)?),
                 files: [path].into(),
             });
         }
-        let drive = Machine::load(text)?.only_drive()?;
+        let drive = load(text)?.only_drive()?;
         if drive.profile.mechanics.is_none() {
             return Err(Failure::Finding(format!(
                 "{}: not a rotating disk: its profile has no mechanics",

@@ -17,10 +17,10 @@ use traxtent_probe::{Algorithm, Target, TargetError, Verify};
 use traxtent_units::{Count, Lbn};
 
 use crate::failure::{Failure, Result, note};
+use crate::machine::TARGET_HELP;
 use crate::output;
 use crate::overwrite;
 use crate::parse;
-use crate::target::TARGET_HELP;
 pub(crate) use check::verify_map;
 use device::Subject;
 use meter::ProbeMeter;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use traxtent_model::disk::{Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::Profile;
+use traxtent_run::input;
 use traxtent_server::serve::Settings;
 
 use super::Args;
 use crate::failure::{Failure, Result};
-use crate::input;
+use crate::machine::load;
 use crate::overwrite;
-use crate::target::Machine;
 
 /// The maximum size of a scenario in bytes.
 const SCENARIO_BYTES: u64 = 16 << 20;
@@ -59,7 +59,7 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let (mut drives, mut inputs) = (Vec::new(), Vec::new());
     for (index, (name, drive)) in named.iter().enumerate() {
         let drive_text = *drive;
-        let drive = Machine::load(drive_text)?.only_drive()?;
+        let drive = load(drive_text)?.only_drive()?;
         inputs.extend_from_slice(&drive.files);
         let profile = Profile::clone(&drive.profile);
         if let Some(path) = &scenarios[index] {

@@ -1,9 +1,9 @@
 //! Options for reading and replaying traces, shared by the commands that accept traces.
 
+use traxtent_run::TracePlan;
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec, ColumnText};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
-use super::run::TracePlan;
 use crate::failure::{Failure, Result};
 
 /// The options. A command flattens them into its own.
@@ -66,10 +66,10 @@ impl TraceArguments {
         Ok(TracePlan {
             format: self.format,
             columns: self.spec()?,
-            blkparse_event: match self.arrival {
-                None | Some(ArrivalEvent::Dispatch) => BlkparseEvent::Dispatch,
-                Some(ArrivalEvent::Queue) => BlkparseEvent::Queue,
-            },
+            blkparse_event: self.arrival.map(|event| match event {
+                ArrivalEvent::Dispatch => BlkparseEvent::Dispatch,
+                ArrivalEvent::Queue => BlkparseEvent::Queue,
+            }),
             pace: self.replay,
             speed: self.speed,
             device: self.device,
@@ -90,20 +90,6 @@ impl TraceArguments {
         });
         spec.map(Some)
             .map_err(|error| Failure::input(format!("--{error}")))
-    }
-
-    /// Returns the first of the options that was given.
-    pub(crate) fn first_given(&self) -> Option<&'static str> {
-        let given = [
-            ("--device", self.device.is_some()),
-            ("--format", self.format.is_some()),
-            ("--columns", self.columns.is_some()),
-            ("--arrival", self.arrival.is_some()),
-            ("--replay", self.replay.is_some()),
-            ("--speed", self.speed.is_some()),
-        ];
-        let mut given = given.iter().filter(|(_, given)| *given);
-        given.next().map(|(option, _)| *option)
     }
 }
 

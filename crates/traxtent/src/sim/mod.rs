@@ -1,36 +1,23 @@
 //! `traxtent sim`: simulates a workload on drives.
 
 mod arguments;
-mod labels;
-mod log;
-mod notes;
 mod picture;
 mod report;
-mod results;
-mod run;
-mod summary;
-mod sweep;
-mod workload;
 
 use std::path::PathBuf;
 
-use traxtent_workload::RequestSizes;
+use traxtent_run::{
+    Case, Figures, Log, Machine, ResultsFile, Setting, SweepPlan, Workload, data_file, facts,
+    notes, pairs, points, run_all, run_logged, total,
+};
 
-use crate::data_file;
 use crate::failure::{Failure, Result, be_quiet, note};
+use crate::machine::{Printer, TARGET_HELP};
 use crate::overwrite;
-use crate::target::{Machine, TARGET_HELP};
-use labels::LabelColumns;
-use log::Log;
+use crate::progress::Progress;
 use report::Report;
-use run::{Case, SimulationRun};
-use summary::{Figures, Summary};
-use sweep::Setting;
-use workload::Workload;
 
 pub(crate) use arguments::TraceArguments;
-pub(crate) use run::{TracePlan, simulation_failure};
-pub(crate) use workload::trace_failure;
 
 /// Simulate a workload on a drive
 ///
@@ -109,12 +96,12 @@ const USAGE: &str = "traxtent sim [OPTIONS] TARGET [WORKLOAD]
 
 /// Returns the number of points of a sweep; 0 if the options are malformed.
 pub(crate) fn sweep_points(options: &[String]) -> usize {
-    Setting::parse_all(options).map_or(0, |settings| sweep::points(&settings).len())
+    Setting::parse_all(options).map_or(0, |settings| points(&settings).len())
 }
 
 /// Parses `--set` options that have one value each.
 pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>> {
-    let mut points = sweep::points(&Setting::parse_all(options)?);
+    let mut points = points(&Setting::parse_all(options)?);
     match points.pop() {
         Some(point) if points.is_empty() => Ok(point),
         _ => Err(Failure::input(
@@ -126,27 +113,31 @@ pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>>
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
-    let cases = cases(args)?;
+    let cases = plan(args)?.cases(&Printer)?;
     if let Some(path) = &args.plot {
         picture::check(path, &cases)?;
     }
     check_outputs(args, &cases)?;
-    notes::of(&cases).iter().for_each(note);
-    let facts = facts(args, &cases);
-    let labels = LabelColumns::of(&cases);
+    notes(&cases).iter().for_each(note);
+    let facts = facts(&cases);
     let summary = args.summary.as_ref();
-    let summary = summary.map(|path| results::create(path, &labels, &facts));
+    let summary = summary.map(|path| ResultsFile::create(path, &cases, &facts));
     let summary = summary.transpose()?;
-    let mut summaries = match &args.log {
-        Some(path) => log::run_logged(&cases, Log::create(path, &cases, &facts)?)?,
-        None => run::all(&cases)?,
+    let log = args.log.as_ref();
+    let log = log.map(|path| Log::create(path, &cases, &facts));
+    let log = log.transpose()?;
+    let mut summaries = {
+        let progress = Progress::new("requests", total(&cases));
+        match log {
+            Some(log) => run_logged(&cases, log, &progress)?,
+            None => run_all(&cases, &progress)?,
+        }
     };
-    let mut served = run::pairs(&cases).zip(&summaries);
-    if let Some(((_, run), _)) = served.find(|(_, summary)| summary.requests() == 0) {
-        return Err(no_requests(run));
+    for ((_, run), summary) in pairs(&cases).zip(&summaries) {
+        run.check_requests(summary)?;
     }
     if let Some(file) = summary {
-        results::write(file, &labels, &cases, &mut summaries)?;
+        file.write(&cases, &mut summaries)?;
     }
     let seeds = cases[0].runs.len();
     if let Some(path) = &args.plot {
@@ -159,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let remedies: Vec<Option<String>> = cases
         .iter()
         .zip(summaries.chunks(seeds))
-        .map(|(case, summaries)| alignment_fix(&case.runs[0], &summaries[0]))
+        .map(|(case, summaries)| case.runs[0].alignment_fix(&summaries[0]))
         .collect();
     let figures: Vec<Figures> = summaries
         .chunks_mut(seeds)
@@ -169,7 +160,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         })
         .collect();
     let report = Report {
-        settings: &args.set,
         cases: &cases,
         remedies: &remedies,
         figures: &figures,
@@ -183,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Refuses outputs that would overwrite an input or each other.
 fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
-    let machines = run::pairs(cases).map(|(_, run)| &run.machine);
+    let machines = pairs(cases).map(|(_, run)| &run.machine);
     // With --drives, the workload is in the place of the target.
     let workload = match args.drives[..] {
         [] => &args.workload,
@@ -200,12 +190,12 @@ fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
     )
 }
 
-/// Returns the rows of the results: each drive with each combination of the values of `--set`.
-fn cases(args: &Args) -> Result<Vec<Case>> {
-    let (targets, text) = match (&args.target, &args.workload, &args.drives[..]) {
-        (Some(target), workload, []) => (std::slice::from_ref(target), workload.as_ref()),
+/// Returns the plan that the options describe.
+fn plan(args: &Args) -> Result<SweepPlan> {
+    let (targets, workload) = match (&args.target, &args.workload, &args.drives[..]) {
+        (Some(target), workload, []) => (vec![target.clone()], workload.clone()),
         // With --drives, the only positional argument is the workload.
-        (workload, None, drives) => (drives, workload.as_ref()),
+        (workload, None, drives) => (drives.to_vec(), workload.clone()),
         (Some(target), Some(_), _) => {
             return Err(Failure::input(format!(
                 "{target}: --drives replaces the TARGET; add it to --drives, or omit it"
@@ -213,113 +203,14 @@ fn cases(args: &Args) -> Result<Vec<Case>> {
         }
         (None, Some(_), _) => unreachable!("clap fills the target first"),
     };
-    let trace = args.trace.plan()?;
-    let points = sweep::points(&Setting::parse_all(&args.set)?);
-    let mut cases = Vec::new();
-    for (index, target) in targets.iter().enumerate() {
-        if targets[..index].contains(target) {
-            return Err(Failure::input(format!("--drives: {target} is given twice")));
-        }
-        let mut machine = Machine::load(target.trim())?;
-        for target in &args.more {
-            machine.extend(Machine::load(target)?);
-        }
-        let workload = workload(args, text, &machine)?;
-        let seeds = seeds(args, &workload, machine.seed)?;
-        let drive = (targets.len() > 1).then(|| machine.target.clone());
-        for set in &points {
-            let (mut machine, mut workload) = (machine.clone(), workload.clone());
-            for (key, value) in set {
-                match key.strip_prefix("workload.") {
-                    Some(key) => workload.set(key, value)?,
-                    None => machine.set(key, value)?,
-                }
-            }
-            let runs = seeds.iter().map(|&seed| SimulationRun {
-                machine: machine.clone(),
-                workload: workload.clone(),
-                seed,
-                warmup: args.warmup,
-                trace: trace.clone(),
-            });
-            cases.push(Case {
-                drive: drive.clone(),
-                set: set.clone(),
-                runs: runs.collect(),
-            });
-        }
-    }
-    Ok(cases)
-}
-
-/// Returns the facts about the simulation for the metadata of data files.
-fn facts(args: &Args, cases: &[Case]) -> Vec<(String, String)> {
-    let run = &cases[0].runs[0];
-    let mut facts = vec![("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-    if let [case] = cases {
-        facts.push(("drive".to_owned(), run.machine.target.clone()));
-        facts.push(("workload".to_owned(), run.workload.describe()));
-        if let ([run], false) = (&case.runs[..], matches!(run.workload, Workload::Trace(_))) {
-            facts.push(("seed".to_owned(), run.seed.to_string()));
-        }
-    }
-    if args.warmup > 0 {
-        facts.push(("warmup".to_owned(), args.warmup.to_string()));
-    }
-    facts
-}
-
-fn workload(args: &Args, text: Option<&String>, machine: &Machine) -> Result<Workload> {
-    let workload = match (text, &machine.synthio) {
-        (Some(text), _) => Workload::parse(text)?,
-        (None, Some(spec)) => Workload::Synthio(spec.clone()),
-        (None, None) => {
-            return Err(Failure::input(format!(
-                "{} contains no workload; give one, such as random,count=10000 (see `traxtent help sim`)",
-                machine.target
-            )));
-        }
-    };
-    let drive = (!args.more.is_empty()).then_some("--drive");
-    if !matches!(workload, Workload::Trace(_))
-        && let Some(option) = args.trace.first_given().or(drive)
-    {
-        return Err(Failure::input(format!("{option} applies only to traces")));
-    }
-    Ok(workload)
-}
-
-/// Returns the seed of each run; a trace needs none.
-fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u64>> {
-    let first = match workload {
-        Workload::Drawn(spec) => args.seed.unwrap_or(spec.seed),
-        Workload::Synthio(_) => args.seed.or(stated).unwrap_or(1),
-        Workload::Trace(_) if args.seed.is_some() || args.seeds.is_some() => {
-            return Err(Failure::input(
-                "--seed and --seeds apply only to synthetic workloads, not to traces",
-            ));
-        }
-        Workload::Trace(_) => 0,
-    };
-    let count = u64::from(args.seeds.unwrap_or(1));
-    Ok((0..count).map(|index| first.wrapping_add(index)).collect())
-}
-
-/// Returns the keys to add to a synthetic workload so that its writes cover whole physical sectors.
-fn alignment_fix(run: &SimulationRun, summary: &Summary) -> Option<String> {
-    let Workload::Drawn(spec) = &run.workload else {
-        return None;
-    };
-    let sector = run.machine.drives[0].profile.sector;
-    // Track sizes cannot be rounded.
-    let keys = summary.alignment(sector)?;
-    (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
-}
-
-fn no_requests(run: &SimulationRun) -> Failure {
-    let of = run.workload.describe();
-    match run.warmup {
-        0 => Failure::input(format!("{of}: no request was served")),
-        warmup => Failure::input(format!("{of}: --warmup {warmup} excludes all requests")),
-    }
+    Ok(SweepPlan {
+        targets,
+        more_drives: args.more.clone(),
+        workload,
+        trace: args.trace.plan()?,
+        settings: Setting::parse_all(&args.set)?,
+        seed: args.seed,
+        seeds: args.seeds,
+        warmup: args.warmup,
+    })
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use traxtent_plot::{Distribution, Distributions, Response};
+use traxtent_run::{Case, Summary};
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
-use super::run::Case;
-use super::summary::Summary;
 use crate::failure::{Failure, Result};
 use crate::plot;
 

@@ -2,19 +2,15 @@
 
 use std::io::Write;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use traxtent_run::{Case, Figures, ReportHead, Workload, show};
 
-use super::run::Case;
-use super::summary::{Figures, show};
-use super::workload::Workload;
 use crate::failure::Result;
 use crate::output;
 use crate::table::{Side, Table};
 
 /// The results of all cases.
 pub(crate) struct Report<'a> {
-    /// The `--set` options.
-    pub(crate) settings: &'a [String],
     pub(crate) cases: &'a [Case],
     /// The keys that align each case's writes, if it has partial ones.
     pub(crate) remedies: &'a [Option<String>],
@@ -55,32 +51,8 @@ impl Report<'_> {
     }
 
     fn json(&self, case: &Case, index: usize) -> Value {
-        let run = &case.runs[0];
-        let mut object = Map::new();
-        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
-        put("target", json!(run.machine.target));
-        put("workload", json!(run.workload.describe()));
-        let seeds: Vec<u64> = case.runs.iter().map(|run| run.seed).collect();
-        match (&run.workload, &seeds[..]) {
-            (Workload::Trace(_), _) => {}
-            (_, [seed]) => drop(put("seed", json!(seed))),
-            (_, seeds) => drop(put("seeds", json!(seeds))),
-        }
-        if run.warmup > 0 {
-            put("warmup", json!(run.warmup));
-        }
-        if !self.settings.is_empty() {
-            let set = case.set.iter();
-            let set: Map<String, Value> = set
-                .map(|(key, value)| (key.clone(), setting(value)))
-                .collect();
-            put("set", Value::Object(set));
-        }
-        self.figures[index].json(&mut object);
-        if let Some(keys) = &self.remedies[index] {
-            object.insert("partial_sector_writes_remedy".to_owned(), json!(keys));
-        }
-        Value::Object(object)
+        let remedy = self.remedies[index].as_deref();
+        ReportHead::of(case).json(&self.figures[index], remedy)
     }
 
     fn write_head(&self, out: &mut impl Write) -> Result<()> {
@@ -154,13 +126,5 @@ impl Report<'_> {
             table.row(labels.chain(figures));
         }
         table
-    }
-}
-
-/// Returns the value of a `--set` option: a number or a boolean if the text is one, or else a text.
-fn setting(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
-        _ => json!(text),
     }
 }

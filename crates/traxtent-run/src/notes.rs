@@ -3,12 +3,13 @@
 use traxtent_units::Count;
 use traxtent_workload::{ArrivalModel, ReplayPace};
 
-use super::run::{Case, SimulationRun};
-use super::workload::Workload;
+use crate::run::{Case, SimulationRun};
 use crate::target::NamedDrive;
+use crate::workload::Workload;
 
-/// Returns the notes about the cases, each once.
-pub(super) fn of(cases: &[Case]) -> Vec<String> {
+/// Returns notes about settings that have no effect, and about drives that the workload does not
+/// use. Each note occurs once.
+pub fn notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {
         let found = [idle_setting(group).map(str::to_owned), idle_drives(group)];

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use traxtent_io::CompressedWriter;
 
 use super::{Cell, Column};
-use crate::failure::{Failure, Result};
-use crate::output::AtomicFile;
+use crate::atomic_file::AtomicFile;
+use crate::error::{Result, RunError};
 
 /// A CSV file that is being written.
 pub(crate) struct CsvFile {
@@ -43,7 +43,7 @@ impl CsvFile {
     pub(super) fn finish(self) -> Result<()> {
         let finished = self.out.finish();
         finished
-            .map_err(|error| Failure::file(&self.path, &error))?
+            .map_err(|error| RunError::file(&self.path, &error))?
             .finish()
     }
 
@@ -51,7 +51,7 @@ impl CsvFile {
         self.line.push(b'\n');
         let written = self.out.write_all(&self.line);
         self.line.clear();
-        written.map_err(|error| Failure::file(&self.path, &error))
+        written.map_err(|error| RunError::file(&self.path, &error))
     }
 }
 

@@ -26,7 +26,7 @@ const RATE_DECIMALS_MAX: usize = 9;
 
 /// The results of one run. Its size does not depend on the length of the run.
 #[derive(Clone, Default)]
-pub(crate) struct Summary {
+pub struct Summary {
     /// The number of requests still to be discarded.
     warmup: u64,
     /// The start of the requests that count, which is the completion of the last discarded one.
@@ -40,27 +40,28 @@ pub(crate) struct Summary {
     partial_writes: u64,
     odd_sized_writes: u64,
     response: Moments,
-    pub(crate) quantiles: Quantiles,
+    /// The distribution of response times.
+    pub quantiles: Quantiles,
     parts: ComponentMeans<8>,
     /// The mean response time of the requests that arrays sent to their drives, if there are
     /// arrays.
-    pub(crate) drive_response_ms: Option<f64>,
+    pub drive_response_ms: Option<f64>,
 }
 
 /// A figure of a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// The JSON object that contains it, if any.
-    pub(crate) group: Option<&'static str>,
+    pub group: Option<&'static str>,
     /// The JSON key.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// The value.
-    pub(crate) value: f64,
+    pub value: f64,
 }
 
 impl Summary {
     /// Creates a summary that excludes the first requests to complete from all figures.
-    pub(crate) fn after_warmup(requests: u64) -> Summary {
+    pub fn after_warmup(requests: u64) -> Summary {
         Summary {
             warmup: requests,
             ..Summary::default()
@@ -69,7 +70,7 @@ impl Summary {
 
     /// Adds a request; returns false if it is excluded.
     #[inline]
-    pub(crate) fn add(&mut self, outcome: &Outcome, sector: SectorSpec) -> bool {
+    pub fn add(&mut self, outcome: &Outcome, sector: SectorSpec) -> bool {
         let completed = outcome.completion.completed;
         if self.warmup > 0 {
             self.warmup -= 1;
@@ -96,17 +97,17 @@ impl Summary {
     }
 
     /// Returns the number of requests in the summary.
-    pub(crate) fn requests(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         self.response.count()
     }
 
     /// Returns the mean of each component of the response time, in milliseconds.
-    pub(crate) fn part_means_ms(&self) -> [f64; 8] {
+    pub fn part_means_ms(&self) -> [f64; 8] {
         self.parts.means_ms()
     }
 
     /// Returns every figure, in the order of the JSON text.
-    pub(crate) fn figures(&mut self) -> Vec<Figure> {
+    pub fn figures(&mut self) -> Vec<Figure> {
         let span = self.until.saturating_since(self.from).as_ms();
         let a_second = |count: f64| if span > 0.0 { count / span * 1e3 } else { 0.0 };
         let count = self.requests() as f64;
@@ -146,7 +147,7 @@ impl Summary {
 
     /// Returns the keys of a synthetic workload that avoid partial writes of physical sectors;
     /// `None` if there are no such writes.
-    pub(crate) fn alignment(&self, sector: SectorSpec) -> Option<String> {
+    pub fn alignment(&self, sector: SectorSpec) -> Option<String> {
         let SectorSpec {
             lowest_aligned_lbn: offset,
             ..
@@ -166,7 +167,7 @@ impl Summary {
 }
 
 /// The key of the number of writes that cover a physical sector only in part.
-pub(crate) const PARTIAL_WRITES: &str = "partial_sector_writes";
+pub const PARTIAL_WRITES: &str = "partial_sector_writes";
 
 /// Returns whether a request begins or ends inside a physical sector.
 fn is_partial(request: &Request, sector: SectorSpec) -> bool {
@@ -176,11 +177,11 @@ fn is_partial(request: &Request, sector: SectorSpec) -> bool {
 }
 
 /// The figures of one run, or their means over several.
-pub(crate) struct Figures(Vec<(Figure, Option<f64>)>);
+pub struct Figures(Vec<(Figure, Option<f64>)>);
 
 impl Figures {
     /// Returns the figures of one run.
-    pub(crate) fn of_one(summary: &mut Summary) -> Figures {
+    pub fn of_one(summary: &mut Summary) -> Figures {
         Figures(
             summary
                 .figures()
@@ -191,7 +192,7 @@ impl Figures {
     }
 
     /// Returns means over several runs with the half widths of their 95 % intervals.
-    pub(crate) fn of_runs(summaries: &mut [Summary]) -> Figures {
+    pub fn of_runs(summaries: &mut [Summary]) -> Figures {
         let runs: Vec<Vec<Figure>> = summaries.iter_mut().map(Summary::figures).collect();
         let Some(first) = runs.first() else {
             return Figures(Vec::new());
@@ -210,7 +211,7 @@ impl Figures {
     }
 
     /// Returns a figure and the half width of its interval.
-    pub(crate) fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
+    pub fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
         let found = self
             .0
             .iter()
@@ -221,7 +222,7 @@ impl Figures {
     }
 
     /// Adds the figures to a JSON object.
-    pub(crate) fn json(&self, object: &mut Map<String, Value>) {
+    pub fn json(&self, object: &mut Map<String, Value>) {
         for (figure, half_width) in &self.0 {
             let value = match half_width {
                 None if ["requests", PARTIAL_WRITES].contains(&figure.key) => {
@@ -243,7 +244,7 @@ impl Figures {
     }
 
     /// Writes the figures as text.
-    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let plain = |key| self.get(None, key);
         let response = |key| self.get(Some("response_ms"), key);
         let seconds = {
@@ -330,7 +331,7 @@ fn decimals_of_rate(rate: f64, usual: usize) -> usize {
 }
 
 /// Formats a figure and its interval with the given number of decimals.
-pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
+pub fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
     match half_width {
         None => format!("{value:.decimals$}"),
         Some(half_width) => format!("{value:.decimals$} ± {half_width:.decimals$}"),

@@ -8,26 +8,29 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::failure::{Failure, Result};
+use crate::error::{Result, RunError};
 
 const BUFFER: usize = 1 << 16;
 
 /// Opens a file, or standard input for `-`, and decompresses it if it is a gzip or zstd file.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
+///
+/// # Errors
+/// Returns an error if the file cannot be opened or read.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     let raw: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+        let file = File::open(path).map_err(|error| RunError::file(path, &error))?;
         // Opening a directory succeeds, and reading it fails with a less useful message.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Err(Failure::Io(format!("{}: is a directory", path.display())));
+            return Err(RunError::Io(format!("{}: is a directory", path.display())));
         }
         Box::new(file)
     };
     let mut raw = BufReader::with_capacity(BUFFER, raw);
     let start = raw
         .fill_buf()
-        .map_err(|error| Failure::file(path, &error))?;
+        .map_err(|error| RunError::file(path, &error))?;
     Ok(match start {
         [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
@@ -37,15 +40,18 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     })
 }
 
-/// Reads a text file of at most `limit` bytes.
-pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
+/// Reads a text file, as [`open`] does.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, is longer than `limit` bytes, or is not UTF-8.
+pub fn text(path: &Path, limit: u64) -> Result<String> {
     let mut bytes = Vec::new();
     open(path)?
         .take(limit + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::file(path, &error))?;
+        .map_err(|error| RunError::file(path, &error))?;
     if bytes.len() as u64 > limit {
-        return Err(Failure::at(
+        return Err(RunError::at(
             path.display(),
             format!("is longer than {limit} bytes"),
         ));
@@ -55,7 +61,7 @@ pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
             .iter()
             .filter(|&&byte| byte == b'\n')
             .count();
-        Failure::at(format!("{}:{line}", path.display()), "is not UTF-8 text")
+        RunError::at(format!("{}:{line}", path.display()), "is not UTF-8 text")
     })
 }
 

@@ -10,14 +10,14 @@ mod parquet;
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Result;
+use crate::error::Result;
 pub(crate) use csv::write_cell;
 
 use csv::CsvFile;
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Whole numbers: INT64 in Parquet.
     Whole,
     /// Numbers: DOUBLE in Parquet.
@@ -28,30 +28,36 @@ pub(crate) enum Kind {
 
 /// A column of a data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub struct Column {
     /// The name, which is unique in the file.
-    pub(crate) name: String,
+    pub name: String,
     /// The type of the values.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// The unit of the values, if they have one.
-    pub(crate) unit: Option<&'static str>,
+    pub unit: Option<&'static str>,
     /// Whether cells can be empty.
-    pub(crate) optional: bool,
+    pub optional: bool,
 }
 
 /// A value in a row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
+pub enum Cell {
+    /// No value.
     Empty,
+    /// A value of [`Kind::Whole`].
     Whole(i64),
+    /// A value of [`Kind::Number`].
     Number(f64),
+    /// A value of [`Kind::Text`].
     Text(String),
     /// A static text, which needs no allocation.
     Word(&'static str),
 }
 
 /// A data file that is being written.
-pub(crate) enum DataFile {
+pub struct DataFile(Form);
+
+enum Form {
     Csv(Box<CsvFile>),
     #[cfg(feature = "parquet")]
     Parquet(Box<parquet::ParquetFile>),
@@ -59,7 +65,7 @@ pub(crate) enum DataFile {
 
 impl Column {
     /// Returns a column without empty cells.
-    pub(crate) fn new(name: impl Into<String>, kind: Kind) -> Column {
+    pub fn new(name: impl Into<String>, kind: Kind) -> Column {
         Column {
             name: name.into(),
             kind,
@@ -69,13 +75,15 @@ impl Column {
     }
 
     /// Sets the unit.
-    pub(crate) fn unit(mut self, unit: Option<&'static str>) -> Column {
+    #[must_use]
+    pub fn unit(mut self, unit: Option<&'static str>) -> Column {
         self.unit = unit;
         self
     }
 
-    /// Allows empty cells.
-    pub(crate) fn optional(mut self, optional: bool) -> Column {
+    /// Sets whether cells can be empty.
+    #[must_use]
+    pub fn optional(mut self, optional: bool) -> Column {
         self.optional = optional;
         self
     }
@@ -83,40 +91,49 @@ impl Column {
 
 impl DataFile {
     /// Begins a file. `facts` are names and values about the whole file; CSV omits them.
-    pub(crate) fn create(
-        path: &Path,
-        columns: &[Column],
-        facts: &[(String, String)],
-    ) -> Result<DataFile> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be created, or if this build cannot write its format.
+    pub fn create(path: &Path, columns: &[Column], facts: &[(String, String)]) -> Result<DataFile> {
         if !is_parquet(path) {
             let file = CsvFile::create(path, columns)?;
-            return Ok(DataFile::Csv(Box::new(file)));
+            return Ok(DataFile(Form::Csv(Box::new(file))));
         }
         #[cfg(feature = "parquet")]
         return parquet::ParquetFile::create(path, columns, facts)
-            .map(|file| DataFile::Parquet(Box::new(file)));
+            .map(|file| DataFile(Form::Parquet(Box::new(file))));
         #[cfg(not(feature = "parquet"))]
         {
             let _ = facts;
-            Err(crate::failure::Failure::at(path.display(), NO_PARQUET))
+            Err(crate::error::RunError::at(path.display(), NO_PARQUET))
         }
     }
 
     /// Adds a row with one cell for each column.
-    pub(crate) fn row(&mut self, cells: &[Cell]) -> Result<()> {
-        match self {
-            DataFile::Csv(file) => file.row(cells),
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    ///
+    /// # Panics
+    /// Panics if a cell of a Parquet file has another type than its column, or is empty and must
+    /// not be.
+    pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
+        match &mut self.0 {
+            Form::Csv(file) => file.row(cells),
             #[cfg(feature = "parquet")]
-            DataFile::Parquet(file) => file.row(cells),
+            Form::Parquet(file) => file.row(cells),
         }
     }
 
     /// Completes the file and gives it its name.
-    pub(crate) fn finish(self) -> Result<()> {
-        match self {
-            DataFile::Csv(file) => file.finish(),
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written or named.
+    pub fn finish(self) -> Result<()> {
+        match self.0 {
+            Form::Csv(file) => file.finish(),
             #[cfg(feature = "parquet")]
-            DataFile::Parquet(file) => file.finish(),
+            Form::Parquet(file) => file.finish(),
         }
     }
 }
@@ -127,13 +144,16 @@ const NO_PARQUET: &str = "this build cannot write Parquet files; install one tha
     log.csv.zst";
 
 /// Returns whether the name requests a Parquet file.
-pub(crate) fn is_parquet(path: &Path) -> bool {
+pub fn is_parquet(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
 }
 
 /// Parses the name of a data file.
-pub(crate) fn name(text: &str) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// Returns the reason why a data file cannot have this name.
+pub fn name(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if text == "-" {
         return Err("expected a file; /dev/stdout writes to standard output".to_owned());
@@ -154,7 +174,7 @@ pub(crate) fn name(text: &str) -> Result<PathBuf, String> {
 
 /// Returns whether a CSV file may have this name: one that ends in `.csv`, one without an
 /// extension, either also with `.gz` or `.zst`, and the name of a special file.
-pub(crate) fn is_csv(path: &Path) -> bool {
+pub fn is_csv(path: &Path) -> bool {
     let is = |path: &Path, known: &[&str]| {
         let ending = path.extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| known.contains(&ending))

@@ -17,19 +17,16 @@ use traxtent_units::Span;
 use traxtent_workload::trace::{DETECT_BYTES, detect};
 use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
-use crate::failure::{Failure, Result, warn};
+use crate::error::{Result, RunError};
 use crate::input;
+use crate::observer::Observer;
 
 /// The maximum size of a profile in bytes.
 const PROFILE_BYTES: u64 = 64 << 20;
 
-/// The help text of a TARGET argument.
-pub(crate) const TARGET_HELP: &str = "A built-in drive's name (see `traxtent drives`), a profile \
-    (my.toml), or DiskSim parameters (disksim:FILE, or disksim:FILE#DISK for one of several disks)";
-
 /// A parsed TARGET that has not been loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// A built-in drive.
     Builtin(&'static str),
     /// A profile or another file of this project.
@@ -41,14 +38,17 @@ pub(crate) enum Target {
 impl Target {
     /// Parses a TARGET. A name without `/` or `.` is a built-in drive, or else a file in the
     /// current directory.
-    pub(crate) fn parse(text: &str) -> Result<Target> {
+    ///
+    /// # Errors
+    /// Returns an error if there is neither a drive nor a file of this name.
+    pub fn parse(text: &str) -> Result<Target> {
         if let Some(rest) = text.strip_prefix("disksim:") {
             let (file, disk) = match rest.rsplit_once('#') {
                 Some((file, disk)) => (file, Some(disk.to_owned())),
                 None => (rest, None),
             };
             if file.is_empty() {
-                return Err(Failure::input(format!("{text}: no file after `disksim:`")));
+                return Err(RunError::input(format!("{text}: no file after `disksim:`")));
             }
             return Ok(Target::DiskSim(file.into(), disk));
         }
@@ -65,17 +65,17 @@ impl Target {
 
 /// One or several drives, and the host's configuration for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// The target as the user wrote it.
-    pub(crate) target: String,
+    pub target: String,
     /// The drives in the order of device numbers.
-    pub(crate) drives: Vec<NamedDrive>,
+    pub drives: Vec<NamedDrive>,
     /// The synthetic workload in the DiskSim parameters.
-    pub(crate) synthio: Option<SynthioSpec>,
+    pub synthio: Option<SynthioSpec>,
     /// The seed in the DiskSim parameters.
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// The DiskSim parameters that the machine was loaded from.
-    pub(crate) system: Option<Arc<System>>,
+    pub system: Option<Arc<System>>,
 }
 
 impl Machine {
@@ -90,20 +90,23 @@ impl Machine {
 
 /// A drive of a machine.
 #[derive(Clone, Debug)]
-pub(crate) struct NamedDrive {
+pub struct NamedDrive {
     /// The drive's name.
-    pub(crate) name: String,
+    pub name: String,
     /// The drive's figures.
-    pub(crate) profile: Arc<Profile>,
+    pub profile: Arc<Profile>,
     /// The drive's geometry, built from the profile.
-    pub(crate) geometry: Arc<Geometry>,
+    pub geometry: Arc<Geometry>,
     /// The files that describe the drive. Several drives can share them.
-    pub(crate) files: Arc<[PathBuf]>,
+    pub files: Arc<[PathBuf]>,
 }
 
 impl Machine {
     /// Loads a target. DiskSim parameters that the model does not support cause warnings.
-    pub(crate) fn load(text: &str) -> Result<Machine> {
+    ///
+    /// # Errors
+    /// Returns an error if there is no such target, or if its description is invalid.
+    pub fn load(text: &str, observer: &dyn Observer) -> Result<Machine> {
         let alone = |name: String, profile, files: &[PathBuf]| {
             Ok(Machine {
                 target: text.to_owned(),
@@ -122,12 +125,15 @@ impl Machine {
                 let profile = read_profile(&path)?;
                 alone(profile.name.clone(), profile, &[path])
             }
-            Target::DiskSim(file, disk) => load_disksim(text, &file, disk.as_deref()),
+            Target::DiskSim(file, disk) => load_disksim(text, &file, disk.as_deref(), observer),
         }
     }
 
     /// Returns the only drive of the target.
-    pub(crate) fn only_drive(mut self) -> Result<NamedDrive> {
+    ///
+    /// # Errors
+    /// Returns an error that names the drives if there are several.
+    pub fn only_drive(mut self) -> Result<NamedDrive> {
         if self.drives.len() == 1 {
             return Ok(self.drives.remove(0));
         }
@@ -136,7 +142,7 @@ impl Machine {
             .iter()
             .map(|drive| drive.name.as_str())
             .collect();
-        Err(Failure::input(format!(
+        Err(RunError::input(format!(
             "{} has {} drives; append # and the name of one: {}",
             self.target,
             names.len(),
@@ -145,7 +151,7 @@ impl Machine {
     }
 
     /// Returns the period of the spindle, if there is one drive and it rotates.
-    pub(crate) fn revolution(&self) -> Option<Span> {
+    pub fn revolution(&self) -> Option<Span> {
         match self.drives.as_slice() {
             [drive] => {
                 let mechanics = drive.profile.mechanics.as_ref()?;
@@ -156,19 +162,22 @@ impl Machine {
     }
 
     /// Returns the files that describe the drives.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = self.drives.iter().flat_map(|drive| drive.files.iter());
         files.map(PathBuf::as_path)
     }
 
     /// Appends the drives of another machine.
-    pub(crate) fn extend(&mut self, other: Machine) {
+    pub fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
         self.drives.extend(other.drives);
     }
 
-    /// Replaces a figure in all drives.
-    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+    /// Replaces a figure in all drives, by its dotted path in the profile, such as `mechanics.rpm`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such figure, or if the value is out of bounds.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
                 let meant = match &error {
@@ -177,7 +186,7 @@ impl Machine {
                 };
                 let hint = meant.map(|known| format!("; did you mean {known}?"));
                 let what = format!("{error}{}", hint.unwrap_or_default());
-                Failure::at(format!("--set {key}={value}"), what)
+                RunError::at(format!("--set {key}={value}"), what)
             })?;
             *drive = if key.starts_with("geometry") {
                 NamedDrive::new(drive.name.clone(), profile, Arc::clone(&drive.files))?
@@ -192,7 +201,10 @@ impl Machine {
     }
 
     /// Returns a host with the machine's drives at rest.
-    pub(crate) fn host(&self) -> Result<Host> {
+    ///
+    /// # Errors
+    /// Returns an error if an array of the DiskSim parameters is invalid.
+    pub fn host(&self) -> Result<Host> {
         let at_rest = |drive: &NamedDrive| {
             Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
         };
@@ -210,16 +222,20 @@ impl Machine {
             let disks = array.disks.clone();
             host = host
                 .with_array(array.level, array.chunk, disks)
-                .map_err(|error| Failure::at(format!("{}: {}", self.target, array.name), error))?;
+                .map_err(|error| RunError::at(format!("{}: {}", self.target, array.name), error))?;
         }
         Ok(host)
     }
 }
 
 impl NamedDrive {
-    fn new(name: String, profile: Profile, files: Arc<[PathBuf]>) -> Result<NamedDrive> {
+    /// Returns a drive with this profile. `files` are those that describe it, if any.
+    ///
+    /// # Errors
+    /// Returns an error if the geometry is invalid.
+    pub fn new(name: String, profile: Profile, files: Arc<[PathBuf]>) -> Result<NamedDrive> {
         let geometry = Geometry::build(&profile.geometry)
-            .map_err(|error| Failure::at(&name, ProfileError::Geometry(error.to_string())))?;
+            .map_err(|error| RunError::at(&name, ProfileError::Geometry(error.to_string())))?;
         Ok(NamedDrive {
             name,
             profile: Arc::new(profile),
@@ -229,16 +245,23 @@ impl NamedDrive {
     }
 }
 
-fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine> {
-    let text = fs::read(file).map_err(|error| Failure::file(file, &error))?;
+fn load_disksim(
+    target: &str,
+    file: &Path,
+    disk: Option<&str>,
+    observer: &dyn Observer,
+) -> Result<Machine> {
+    let text = fs::read(file).map_err(|error| RunError::file(file, &error))?;
     let files = RefCell::new(vec![file.to_owned()]);
     let sources = |path: &str| {
         files.borrow_mut().push(path.into());
         fs::read(path).map_err(|error| error.to_string())
     };
     let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
-        .map_err(Failure::input)?;
-    system.warnings.iter().for_each(warn);
+        .map_err(RunError::input)?;
+    for warning in &system.warnings {
+        observer.warn(&warning.to_string());
+    }
     let files: Arc<[PathBuf]> = files.into_inner().into();
     let drives = system
         .disks
@@ -258,22 +281,22 @@ fn read_profile(path: &Path) -> Result<Profile> {
     let text = input::text(path, PROFILE_BYTES)?;
     if MapFile::recognize(text.as_bytes()) {
         let why = "is a track map, which does not describe the drive's mechanics; name a drive";
-        return Err(Failure::at(format!("{}:1", path.display()), why));
+        return Err(RunError::at(format!("{}:1", path.display()), why));
     }
     Profile::from_toml_named(&text, &name_of(path)).map_err(|error| {
         if text.parse().is_ok_and(|scenario: Scenario| !scenario.faults.is_empty()) {
             let why = "is a scenario of faults, not a drive; use it with `traxtent serve DRIVE --scenario FILE`";
-            return Failure::at(path.display(), why);
+            return RunError::at(path.display(), why);
         }
         if is_disksim(&text) {
             return parameters(path);
         }
         if let Some(what) = other_kind(path, &text) {
-            return Failure::at(path.display(), what);
+            return RunError::at(path.display(), what);
         }
         let line = match &error {
             ProfileError::Syntax { line, message } => {
-                return Failure::at(format!("{}:{line}", path.display()), message);
+                return RunError::at(format!("{}:{line}", path.display()), message);
             }
             ProfileError::OutOfBounds { key, .. } | ProfileError::MissingProvenance { key } => {
                 line_of(&text, key)
@@ -282,12 +305,15 @@ fn read_profile(path: &Path) -> Result<Profile> {
             ProfileError::Geometry(problem) => line_of(&text, &zone_of(problem)),
             _ => 1,
         };
-        Failure::at(format!("{}:{line}", path.display()), error)
+        RunError::at(format!("{}:{line}", path.display()), error)
     })
 }
 
 /// Refuses a DiskSim parameter file where a path would otherwise name an image of a device.
-pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
+///
+/// # Errors
+/// Returns an error if the name has an extension of such a file.
+pub fn refuse_parameters(path: &Path) -> Result<()> {
     const ENDINGS: [&str; 3] = ["parv", "diskspecs", "model"];
     let ending = path.extension().and_then(|ending| ending.to_str());
     if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
@@ -297,10 +323,10 @@ pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
 }
 
 /// Returns the error for a DiskSim parameter file that is named without the prefix `disksim:`.
-fn parameters(path: &Path) -> Failure {
+fn parameters(path: &Path) -> RunError {
     let path = path.display();
     let why = format!("is a DiskSim parameter file; write disksim:{path}");
-    Failure::at(path.to_string(), why)
+    RunError::at(path.to_string(), why)
 }
 
 /// Returns whether a text contains a block of DiskSim parameters.
@@ -405,12 +431,12 @@ fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     nearest_name(key, figures.iter().map(String::as_str)).map(str::to_owned)
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown(name: &str) -> RunError {
     let file = format!("{name}.toml");
     let hint = match nearest_name(name, profile::builtin::names()) {
         _ if Path::new(&file).is_file() => format!("for the profile, write {file}"),
         Some(known) => format!("did you mean {known}?"),
         None => "`traxtent drives` lists them; there is no file of this name either".to_owned(),
     };
-    Failure::input(format!("no built-in drive is called {name:?}: {hint}"))
+    RunError::input(format!("no built-in drive is called {name:?}: {hint}"))
 }

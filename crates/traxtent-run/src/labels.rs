@@ -1,11 +1,11 @@
 //! The columns that identify a run of a sweep: the drive, the values of `--set`, and the seed.
 
-use super::run::{Case, SimulationRun};
-use super::workload::Workload;
 use crate::data_file::{Cell, Column, Kind};
+use crate::run::{Case, SimulationRun};
+use crate::workload::Workload;
 
 /// The label columns, which precede the other columns of a data file.
-pub(crate) struct LabelColumns {
+pub struct LabelColumns {
     /// The type of each key's values.
     kinds: Vec<Kind>,
     /// The type of the seeds; `None` for traces.
@@ -15,7 +15,10 @@ pub(crate) struct LabelColumns {
 
 impl LabelColumns {
     /// Chooses the type of each column: a number type if all values of the key are numbers.
-    pub(crate) fn of(cases: &[Case]) -> LabelColumns {
+    ///
+    /// # Panics
+    /// Panics if there is no case.
+    pub fn of(cases: &[Case]) -> LabelColumns {
         let first = &cases[0];
         let mut columns = vec![Column::new("drive", Kind::Text)];
         for (index, (key, _)) in first.set.iter().enumerate() {
@@ -46,12 +49,13 @@ impl LabelColumns {
         }
     }
 
-    pub(crate) fn columns(&self) -> impl Iterator<Item = Column> {
+    /// Returns the columns: `drive`, the keys of the settings, and `seed` unless a trace is replayed.
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.columns.iter().cloned()
     }
 
     /// Returns the label cells of a run.
-    pub(crate) fn cells(&self, case: &Case, run: &SimulationRun) -> Vec<Cell> {
+    pub fn cells(&self, case: &Case, run: &SimulationRun) -> Vec<Cell> {
         let mut cells = vec![Cell::Text(run.machine.target.clone())];
         for ((_, value), kind) in case.set.iter().zip(&self.kinds) {
             cells.push(match kind {

@@ -18,8 +18,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::{Cell, Column, Kind};
-use crate::failure::{Failure, Result};
-use crate::output::AtomicFile;
+use crate::atomic_file::AtomicFile;
+use crate::error::{Result, RunError};
 
 /// The number of rows in a row group. A file has at most 2^15 row groups, so this allows 4 billion
 /// rows. The 20 columns of a request log then take some 20 MiB.
@@ -223,12 +223,12 @@ fn properties(columns: &[Column], facts: &[(String, String)]) -> WriterPropertie
 }
 
 /// Returns the error of a file. I/O errors are reported as for other files.
-fn failure(path: &Path, error: ParquetError) -> Failure {
+fn failure(path: &Path, error: ParquetError) -> RunError {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(error) => Failure::file(path, &error),
-            Err(other) => Failure::Io(format!("{}: {other}", path.display())),
+            Ok(error) => RunError::file(path, &error),
+            Err(other) => RunError::Io(format!("{}: {other}", path.display())),
         },
-        other => Failure::Io(format!("{}: {other}", path.display())),
+        other => RunError::Io(format!("{}: {other}", path.display())),
     }
 }

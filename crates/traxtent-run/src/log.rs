@@ -1,4 +1,4 @@
-//! `--log`: one row per request, as CSV or Parquet.
+//! The request log: one row per request, as CSV or Parquet.
 //!
 //! A log of a single run has the columns of the request log, version 1. In a log of
 //! several runs, these are preceded by the columns that identify the run; such a log is not a
@@ -14,16 +14,16 @@ use traxtent_units::Span;
 use traxtent_units::request::Op;
 use traxtent_workload::trace::LOG_COLUMNS;
 
-use super::labels::LabelColumns;
-use super::run::{Case, SimulationRun, execute, pairs, total};
-use super::summary::Summary;
+use crate::atomic_file::AtomicFile;
 use crate::data_file::{Cell, Column, DataFile, Kind, is_parquet, write_cell};
-use crate::failure::{Failure, Result};
-use crate::output::AtomicFile;
-use crate::progress::Progress;
+use crate::error::{Result, RunError};
+use crate::labels::LabelColumns;
+use crate::observer::Observer;
+use crate::run::{Case, SimulationRun, execute, pairs};
+use crate::summary::Summary;
 
 /// A request log that is being written.
-pub(crate) struct Log {
+pub struct Log {
     form: Form,
     /// The label columns of a log of several runs.
     labels: Option<LabelColumns>,
@@ -47,14 +47,16 @@ enum Form {
 }
 
 impl Log {
-    /// Begins a log of all runs of the cases.
-    pub(crate) fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<Log> {
+    /// Begins a log of all runs of the cases. `facts` are names and values for the file's metadata.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be created.
+    pub fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<Log> {
         let several = cases.iter().map(|case| case.runs.len()).sum::<usize>() > 1;
         let labels = several.then(|| LabelColumns::of(cases));
         let label_columns: Vec<Column> = labels.iter().flat_map(LabelColumns::columns).collect();
         let form = if is_parquet(path) {
-            let requests = LOG_COLUMNS.split(',').map(column);
-            let columns: Vec<Column> = label_columns.into_iter().chain(requests).collect();
+            let columns: Vec<Column> = label_columns.into_iter().chain(request_columns()).collect();
             Form::Table {
                 file: DataFile::create(path, &columns, facts)?,
                 cells: Vec::new(),
@@ -70,7 +72,7 @@ impl Log {
             let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
             out.write_all(&head)
                 .and_then(|()| request_log::write_head(&mut out))
-                .map_err(|error| Failure::output(path, &error))?;
+                .map_err(|error| RunError::output(path, &error))?;
             Form::Csv {
                 path: path.to_owned(),
                 out: Box::new(out),
@@ -82,7 +84,7 @@ impl Log {
     }
 
     /// Begins the rows of a run.
-    pub(crate) fn begin_run(&mut self, case: &Case, run: &SimulationRun) {
+    pub fn begin_run(&mut self, case: &Case, run: &SimulationRun) {
         let labels = self.labels.as_ref();
         let labels = labels.map_or_else(Vec::new, |labels| labels.cells(case, run));
         match &mut self.form {
@@ -105,7 +107,10 @@ impl Log {
     }
 
     /// Adds a request.
-    pub(crate) fn row(&mut self, outcome: &Outcome) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn row(&mut self, outcome: &Outcome) -> Result<()> {
         match &mut self.form {
             Form::Csv {
                 path,
@@ -117,7 +122,7 @@ impl Log {
                 line.extend_from_slice(begin);
                 request_log::write_row(line, outcome)
                     .and_then(|()| out.write_all(line))
-                    .map_err(|error| Failure::output(path, &error))
+                    .map_err(|error| RunError::output(path, &error))
             }
             Form::Table {
                 file,
@@ -125,19 +130,22 @@ impl Log {
                 labels,
             } => {
                 cells.truncate(*labels);
-                push_cells(cells, outcome);
+                push_request_cells(cells, outcome);
                 file.row(cells)
             }
         }
     }
 
     /// Completes the log and gives it its name.
-    pub(crate) fn finish(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written or named.
+    pub fn finish(self) -> Result<()> {
         match self.form {
             Form::Csv { path, out, .. } => {
                 let finished = out.finish();
                 finished
-                    .map_err(|error| Failure::output(&path, &error))?
+                    .map_err(|error| RunError::output(&path, &error))?
                     .finish()
             }
             Form::Table { file, .. } => file.finish(),
@@ -146,13 +154,15 @@ impl Log {
 }
 
 /// Runs simulations one after another, and logs their requests without those of the warm-up.
-pub(crate) fn run_logged(cases: &[Case], mut log: Log) -> Result<Vec<Summary>> {
-    let progress = Progress::new("requests", total(cases));
+///
+/// # Errors
+/// Returns an error if a run fails, or if the log cannot be written.
+pub fn run_logged(cases: &[Case], mut log: Log, observer: &dyn Observer) -> Result<Vec<Summary>> {
     let mut summaries = Vec::new();
     for (case, run) in pairs(cases) {
         log.begin_run(case, run);
         let mut written = Ok(());
-        let summary = execute(case, run, &progress, |outcome| {
+        let summary = execute(case, run, observer, |outcome| {
             written = log.row(outcome);
             written.is_ok()
         })?;
@@ -161,6 +171,11 @@ pub(crate) fn run_logged(cases: &[Case], mut log: Log) -> Result<Vec<Summary>> {
     }
     log.finish()?;
     Ok(summaries)
+}
+
+/// Returns the columns of a log of a single run.
+pub fn request_columns() -> impl Iterator<Item = Column> {
+    LOG_COLUMNS.split(',').map(column)
 }
 
 /// Returns the column of a data file for a column of the request log.
@@ -176,8 +191,8 @@ fn column(name: &str) -> Column {
         .optional(name == "measured_ms")
 }
 
-/// Adds the cells of a request, in the order of [`LOG_COLUMNS`].
-fn push_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
+/// Appends the cells of a request, in the order of [`request_columns`]. Times are in milliseconds.
+pub fn push_request_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
     // LBNs are far below 2^63, since a drive has fewer bytes than that.
     let whole = |value: u64| Cell::Whole(value as i64);
     let ms = |time: Span| Cell::Number(ms(time));

@@ -13,7 +13,7 @@ use traxtent_workload::{
     WorkloadError, WorkloadKind, WorkloadSpec,
 };
 
-use crate::failure::{Failure, Result};
+use crate::error::{Result, RunError};
 use crate::input;
 
 /// The maximum size of a workload file in bytes.
@@ -24,7 +24,7 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// A workload for the drives.
 #[derive(Clone, Debug)]
-pub(crate) enum Workload {
+pub enum Workload {
     /// A synthetic workload in this project's grammar.
     Drawn(WorkloadSpec),
     /// A synthetic workload in DiskSim's parameters.
@@ -36,15 +36,19 @@ pub(crate) enum Workload {
 impl Workload {
     /// Parses a WORKLOAD. A text that begins with one of the grammar's kinds is a specification;
     /// anything else is a file.
-    pub(crate) fn parse(text: &str) -> Result<Workload> {
+    ///
+    /// # Errors
+    /// Returns an error if the specification is invalid, or if the file cannot be read. A trace is
+    /// read later.
+    pub fn parse(text: &str) -> Result<Workload> {
         if is_line(text) {
-            return text.parse().map(Workload::Drawn).map_err(Failure::input);
+            return text.parse().map(Workload::Drawn).map_err(RunError::input);
         }
         let path = Path::new(text);
         if text != "-" && !path.exists() && !text.contains(['/', '.']) {
             // The text is neither; the error describes a valid specification.
             return Err(match text.parse::<WorkloadSpec>() {
-                Err(error) => Failure::input(format!("{error}; and there is no such file")),
+                Err(error) => RunError::input(format!("{error}; and there is no such file")),
                 Ok(_) => unreachable!("it does not begin with a kind"),
             });
         }
@@ -56,8 +60,8 @@ impl Workload {
                     line: Some(line),
                     problem,
                     ..
-                }) => Err(Failure::at(format!("{text}:{line}"), problem)),
-                Err(error) => Err(Failure::at(text, error)),
+                }) => Err(RunError::at(format!("{text}:{line}"), problem)),
+                Err(error) => Err(RunError::at(text, error)),
             };
         }
         Ok(Workload::Trace(path.to_owned()))
@@ -65,37 +69,40 @@ impl Workload {
 
     /// Returns the file that a WORKLOAD names, unless it is standard input or a line of the
     /// grammar.
-    pub(crate) fn file(text: &str) -> Option<&Path> {
+    pub fn file(text: &str) -> Option<&Path> {
         (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
 
-    /// Replaces the value of a key.
-    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+    /// Replaces the value of a key of the grammar. In DiskSim's workload, only `count` can be set.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such key, or if the value is invalid.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match self {
             Workload::Drawn(spec) => spec
                 .set(key, value)
                 .and_then(|()| spec.check())
-                .map_err(Failure::input),
+                .map_err(RunError::input),
             Workload::Synthio(spec) if key == "count" => match value.parse() {
                 Ok(count) if count > 0 => {
                     spec.count = count;
                     Ok(())
                 }
-                _ => Err(Failure::input(format!(
+                _ => Err(RunError::input(format!(
                     "workload: count: {value:?}: expected a whole number of at least 1"
                 ))),
             },
-            Workload::Synthio(_) => Err(Failure::input(format!(
+            Workload::Synthio(_) => Err(RunError::input(format!(
                 "--set workload.{key}: only count can be set in DiskSim's workload"
             ))),
-            Workload::Trace(_) => Err(Failure::input(format!(
+            Workload::Trace(_) => Err(RunError::input(format!(
                 "--set workload.{key}: a trace has no such value"
             ))),
         }
     }
 
     /// Returns the number of requests, if it is known.
-    pub(crate) fn count(&self) -> Option<u64> {
+    pub fn count(&self) -> Option<u64> {
         match self {
             Workload::Drawn(spec) => Some(spec.count),
             Workload::Synthio(spec) => Some(spec.count),
@@ -104,7 +111,7 @@ impl Workload {
     }
 
     /// Returns a one-line description.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Workload::Drawn(spec) => spec.to_string(),
             Workload::Synthio(spec) => {
@@ -123,7 +130,7 @@ fn is_line(text: &str) -> bool {
 }
 
 /// The records of a trace file, mapped to the drives of a machine.
-pub(crate) struct Trace {
+pub struct Trace {
     path: PathBuf,
     reader: TraceReader<Box<dyn BufRead + Send>>,
     system: Option<Arc<System>>,
@@ -137,11 +144,10 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Opens a trace. Recognizes its format unless one is given.
-    pub(crate) fn open(
-        path: &Path,
-        format: Option<TraceFormat>,
-        options: TraceOptions,
-    ) -> Result<Trace> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or if its format is not recognized.
+    pub fn open(path: &Path, format: Option<TraceFormat>, options: TraceOptions) -> Result<Trace> {
         let mut bytes = input::open(path)?;
         let format = match format {
             Some(format) => format,
@@ -153,9 +159,9 @@ impl Trace {
                     .map_err(|error| unreadable(path, &error))?;
                 if head.starts_with(PARQUET_MAGIC) {
                     let why = "is a Parquet file, not a trace; a log that can be replayed is CSV";
-                    return Err(Failure::at(path.display(), why));
+                    return Err(RunError::at(path.display(), why));
                 }
-                let format = detect(&head).map_err(|error| Failure::at(path.display(), error))?;
+                let format = detect(&head).map_err(|error| RunError::at(path.display(), error))?;
                 bytes = Box::new(std::io::Cursor::new(head).chain(bytes));
                 format
             }
@@ -164,11 +170,10 @@ impl Trace {
     }
 
     /// Opens a trace whose columns are specified.
-    pub(crate) fn open_columns(
-        path: &Path,
-        columns: ColumnSpec,
-        options: TraceOptions,
-    ) -> Result<Trace> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read.
+    pub fn open_columns(path: &Path, columns: ColumnSpec, options: TraceOptions) -> Result<Trace> {
         let bytes = input::open(path)?;
         let reader = TraceReader::with_columns(columns, bytes, options);
         Ok(Trace::of(path, reader))
@@ -186,30 +191,33 @@ impl Trace {
     }
 
     /// Maps devices as defined by the DiskSim parameters.
-    pub(crate) fn placed(mut self, system: Option<Arc<System>>) -> Trace {
+    #[must_use]
+    pub fn placed(mut self, system: Option<Arc<System>>) -> Trace {
         self.system = system;
         self
     }
 
     /// Excludes all devices except one, which becomes device 0.
-    pub(crate) fn only(mut self, device: Option<u32>) -> Trace {
+    #[must_use]
+    pub fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
         self
     }
 
     /// Maps the first device in the trace, whatever its number, to the only drive.
-    pub(crate) fn sole(mut self, sole: bool) -> Trace {
+    #[must_use]
+    pub fn sole(mut self, sole: bool) -> Trace {
         self.sole = sole.then_some(None);
         self
     }
 
     /// Returns whether the trace records pauses instead of arrivals.
-    pub(crate) fn records_pauses(&self) -> bool {
+    pub fn records_pauses(&self) -> bool {
         self.reader.records_pauses()
     }
 
     /// Returns warnings about the trace. They are complete once the trace has ended.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let responses = self.reader.response_warning();
         let responses = responses.map(|warning| warning.to_string());
@@ -261,8 +269,8 @@ impl Iterator for Trace {
     }
 }
 
-/// Returns the failure for an error in a trace, with the file and line.
-pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
+/// Returns the error of a run for an error in a trace, with the file and line.
+pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
     let path = path.display();
     let TraceError::At {
         format,
@@ -270,18 +278,18 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
         problem,
     } = error
     else {
-        return Failure::at(path, error);
+        return RunError::at(path, error);
     };
     let message = match place {
         TracePosition::Line(line) => format!("{path}:{line}: {format} trace: {problem}"),
         TracePosition::Record { .. } => format!("{path}: {error}"),
     };
     match problem {
-        TraceProblem::Order { .. } => Failure::input(format!(
+        TraceProblem::Order { .. } => RunError::input(format!(
             "{message}, or replay it without its times (--replay closed:N)"
         )),
-        TraceProblem::Io(error) if !is_content(error) => Failure::Io(message),
-        _ => Failure::input(message),
+        TraceProblem::Io(error) if !is_content(error) => RunError::Io(message),
+        _ => RunError::input(message),
     }
 }
 
@@ -294,10 +302,10 @@ fn is_content(error: &std::io::Error) -> bool {
     )
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+fn unreadable(path: &Path, error: &std::io::Error) -> RunError {
     if is_content(error) {
-        Failure::at(path.display(), error)
+        RunError::at(path.display(), error)
     } else {
-        Failure::file(path, error)
+        RunError::file(path, error)
     }
 }

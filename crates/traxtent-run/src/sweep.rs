@@ -1,6 +1,6 @@
-//! `--set`: replacements for figures, with lists and ranges of values.
+//! Replacements for figures (`--set`), with lists and ranges of values.
 
-use crate::failure::{Failure, Result};
+use crate::error::{Result, RunError};
 
 /// The maximum number of points of a sweep.
 const POINTS_MAX: usize = 10_000;
@@ -9,17 +9,21 @@ const DECIMALS_MAX: usize = 20;
 
 /// A key and its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Setting {
+pub struct Setting {
     key: String,
     values: Vec<String>,
 }
 
 /// One value for each key.
-pub(crate) type Point = Vec<(String, String)>;
+pub type Point = Vec<(String, String)>;
 
 impl Setting {
-    /// Parses all `--set` options.
-    pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
+    /// Parses all settings, each of which is `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
+    ///
+    /// # Errors
+    /// Returns an error if a setting is malformed or given twice, or if there are more than 10,000
+    /// combinations.
+    pub fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
         let settings: Vec<Setting> = texts
             .iter()
             .map(|text| Setting::parse(text))
@@ -29,7 +33,7 @@ impl Setting {
                 .iter()
                 .any(|other| other.key == setting.key)
             {
-                return Err(Failure::input(format!(
+                return Err(RunError::input(format!(
                     "--set {}: is given twice",
                     setting.key
                 )));
@@ -40,7 +44,7 @@ impl Setting {
         });
         match count {
             Some(1..=POINTS_MAX) => Ok(settings),
-            _ => Err(Failure::input(format!(
+            _ => Err(RunError::input(format!(
                 "--set: more than {POINTS_MAX} combinations"
             ))),
         }
@@ -48,7 +52,7 @@ impl Setting {
 
     /// Parses `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
     fn parse(text: &str) -> Result<Setting> {
-        let fail = |why: &str| Failure::input(format!("--set {text}: {why}"));
+        let fail = |why: &str| RunError::input(format!("--set {text}: {why}"));
         let (key, value) = text.split_once('=').ok_or_else(|| {
             fail("expected KEY=VALUE, such as mechanics.rpm=7200 or workload.size=8,16,32")
         })?;
@@ -79,7 +83,7 @@ impl Setting {
 }
 
 /// Returns all combinations; the last key varies fastest.
-pub(crate) fn points(settings: &[Setting]) -> Vec<Point> {
+pub fn points(settings: &[Setting]) -> Vec<Point> {
     let mut points: Vec<Point> = vec![Vec::new()];
     for setting in settings {
         let extend = |point: Point| {

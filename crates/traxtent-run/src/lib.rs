@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+
+mod atomic_file;
+pub mod data_file;
+mod error;
+pub mod input;
+mod labels;
+mod log;
+mod notes;
+mod observer;
+mod plan;
+mod report;
+mod results;
+mod run;
+mod summary;
+mod sweep;
+mod target;
+pub mod validation;
+mod workload;
+
+pub use atomic_file::AtomicFile;
+pub use error::{Result, RunError};
+pub use labels::LabelColumns;
+pub use log::{Log, push_request_cells, request_columns, run_logged};
+pub use notes::notes;
+pub use observer::{OBSERVED_REQUESTS, Observer};
+pub use plan::{SweepPlan, facts};
+pub use report::{ReportHead, json_text};
+pub use results::{ResultsFile, result_cells, result_columns};
+pub use run::{Case, SimulationRun, TracePlan, execute, pairs, run_all, simulation_error, total};
+pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, show};
+pub use sweep::{Point, Setting, points};
+pub use target::{Machine, NamedDrive, Target, refuse_parameters};
+pub use workload::{Trace, Workload, trace_error};

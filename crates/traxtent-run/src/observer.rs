@@ -1,0 +1,26 @@
+//! The caller's view of a run, and its means to stop it.
+
+/// The number of requests after which an observer is told of progress, and asked whether to stop.
+pub const OBSERVED_REQUESTS: u64 = 1 << 12;
+
+/// A receiver of progress, notes and warnings, which can stop a run. The methods are called from
+/// the threads of the runs. `()` ignores everything and never stops.
+pub trait Observer: Sync {
+    /// Adds to the number of simulated requests. This is called every [`OBSERVED_REQUESTS`] requests
+    /// of each run, and at its end.
+    fn add(&self, _requests: u64) {}
+
+    /// Accepts a note: a fact that the user may not expect, such as an input that is omitted.
+    fn note(&self, _line: &str) {}
+
+    /// Accepts a warning: a reason to doubt the results.
+    fn warn(&self, _line: &str) {}
+
+    /// Returns whether the run must end with [`RunError::Stopped`](crate::RunError::Stopped). This
+    /// is asked at the beginning of each run and every [`OBSERVED_REQUESTS`] requests.
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}

@@ -1,0 +1,167 @@
+//! The runs of a sweep: each drive with each combination of the settings' values and each seed.
+
+use traxtent_workload::RequestSizes;
+
+use crate::error::{Result, RunError};
+use crate::observer::Observer;
+use crate::run::{Case, SimulationRun, TracePlan};
+use crate::summary::Summary;
+use crate::sweep::{Setting, points};
+use crate::target::Machine;
+use crate::workload::Workload;
+
+/// What is simulated, as a user names it. The fields are the arguments of `traxtent sim`.
+#[derive(Clone, Debug, Default)]
+pub struct SweepPlan {
+    /// The targets: one, or several to compare.
+    pub targets: Vec<String>,
+    /// The drives of the next devices of a trace (`--drive`). There are none if there are several
+    /// targets.
+    pub more_drives: Vec<String>,
+    /// The workload; `None` is the one in a target's DiskSim parameters.
+    pub workload: Option<String>,
+    /// The settings (`--set`).
+    pub settings: Vec<Setting>,
+    /// The first seed of a synthetic workload; `None` is the workload's own.
+    pub seed: Option<u64>,
+    /// The number of seeds; `None` is 1.
+    pub seeds: Option<u32>,
+    /// The number of requests, the first to complete, that are excluded from all figures.
+    pub warmup: u64,
+    /// The options for replaying a trace.
+    pub trace: TracePlan,
+}
+
+impl SweepPlan {
+    /// Loads the targets and the workload, and returns a case for each drive and each combination
+    /// of the settings' values. The order is that of the targets, then that of [`points`].
+    ///
+    /// # Errors
+    /// Returns an error if a target or the workload is invalid, if a target is given twice, if a
+    /// setting does not fit, or if an option does not apply to the workload.
+    pub fn cases(&self, observer: &dyn Observer) -> Result<Vec<Case>> {
+        let points = points(&self.settings);
+        let mut cases = Vec::new();
+        for (index, target) in self.targets.iter().enumerate() {
+            if self.targets[..index].contains(target) {
+                return Err(RunError::input(format!(
+                    "--drives: {target} is given twice"
+                )));
+            }
+            let mut machine = Machine::load(target.trim(), observer)?;
+            for target in &self.more_drives {
+                machine.extend(Machine::load(target, observer)?);
+            }
+            let workload = self.workload(&machine)?;
+            let seeds = self.seeds(&workload, machine.seed)?;
+            let drive = (self.targets.len() > 1).then(|| machine.target.clone());
+            for set in &points {
+                let (mut machine, mut workload) = (machine.clone(), workload.clone());
+                for (key, value) in set {
+                    match key.strip_prefix("workload.") {
+                        Some(key) => workload.set(key, value)?,
+                        None => machine.set(key, value)?,
+                    }
+                }
+                let runs = seeds.iter().map(|&seed| SimulationRun {
+                    machine: machine.clone(),
+                    workload: workload.clone(),
+                    seed,
+                    warmup: self.warmup,
+                    trace: self.trace.clone(),
+                });
+                cases.push(Case {
+                    drive: drive.clone(),
+                    set: set.clone(),
+                    runs: runs.collect(),
+                });
+            }
+        }
+        Ok(cases)
+    }
+
+    fn workload(&self, machine: &Machine) -> Result<Workload> {
+        let workload = match (&self.workload, &machine.synthio) {
+            (Some(text), _) => Workload::parse(text)?,
+            (None, Some(spec)) => Workload::Synthio(spec.clone()),
+            (None, None) => {
+                return Err(RunError::input(format!(
+                    "{} contains no workload; give one, such as random,count=10000 (see `traxtent help sim`)",
+                    machine.target
+                )));
+            }
+        };
+        let drive = (!self.more_drives.is_empty()).then_some("--drive");
+        if !matches!(workload, Workload::Trace(_))
+            && let Some(option) = self.trace.first_option().or(drive)
+        {
+            return Err(RunError::input(format!("{option} applies only to traces")));
+        }
+        Ok(workload)
+    }
+
+    /// Returns the seed of each run; a trace needs none.
+    fn seeds(&self, workload: &Workload, stated: Option<u64>) -> Result<Vec<u64>> {
+        let first = match workload {
+            Workload::Drawn(spec) => self.seed.unwrap_or(spec.seed),
+            Workload::Synthio(_) => self.seed.or(stated).unwrap_or(1),
+            Workload::Trace(_) if self.seed.is_some() || self.seeds.is_some() => {
+                return Err(RunError::input(
+                    "--seed and --seeds apply only to synthetic workloads, not to traces",
+                ));
+            }
+            Workload::Trace(_) => 0,
+        };
+        let count = u64::from(self.seeds.unwrap_or(1));
+        Ok((0..count).map(|index| first.wrapping_add(index)).collect())
+    }
+}
+
+/// Returns facts about the simulation for the metadata of data files: names and values.
+///
+/// # Panics
+/// Panics if there is no case.
+pub fn facts(cases: &[Case]) -> Vec<(String, String)> {
+    let run = &cases[0].runs[0];
+    let mut facts = vec![("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    if let [case] = cases {
+        facts.push(("drive".to_owned(), run.machine.target.clone()));
+        facts.push(("workload".to_owned(), run.workload.describe()));
+        if let ([run], false) = (&case.runs[..], matches!(run.workload, Workload::Trace(_))) {
+            facts.push(("seed".to_owned(), run.seed.to_string()));
+        }
+    }
+    if run.warmup > 0 {
+        facts.push(("warmup".to_owned(), run.warmup.to_string()));
+    }
+    facts
+}
+
+impl SimulationRun {
+    /// Returns the keys to add to a synthetic workload so that its writes cover whole physical
+    /// sectors; `None` if they do, or if no keys achieve it.
+    pub fn alignment_fix(&self, summary: &Summary) -> Option<String> {
+        let Workload::Drawn(spec) = &self.workload else {
+            return None;
+        };
+        let sector = self.machine.drives[0].profile.sector;
+        // Track sizes cannot be rounded.
+        let keys = summary.alignment(sector)?;
+        (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
+    }
+
+    /// Returns an error if the summary has no request.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn check_requests(&self, summary: &Summary) -> Result<()> {
+        if summary.requests() > 0 {
+            return Ok(());
+        }
+        let of = self.workload.describe();
+        Err(match self.warmup {
+            0 => RunError::input(format!("{of}: no request was served")),
+            warmup => RunError::input(format!("{of}: --warmup {warmup} excludes all requests")),
+        })
+    }
+}

@@ -1,0 +1,438 @@
+//! Simulation runs: one or several drives, one workload, one seed.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use traxtent_disksim::ParamError;
+use traxtent_model::profile::SectorSpec;
+use traxtent_sim::{Host, Outcome, SimulateError, simulate};
+use traxtent_units::SimTime;
+use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
+use traxtent_workload::{
+    Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceFormat, TraceOptions,
+    WorkloadSpec,
+};
+
+use crate::error::{Result, RunError};
+use crate::observer::{OBSERVED_REQUESTS, Observer};
+use crate::summary::Summary;
+use crate::sweep::Point;
+use crate::target::Machine;
+use crate::workload::{Trace, Workload, trace_error};
+
+/// One simulation.
+#[derive(Clone, Debug)]
+pub struct SimulationRun {
+    /// The drives.
+    pub machine: Machine,
+    /// The workload.
+    pub workload: Workload,
+    /// The seed of a synthetic workload.
+    pub seed: u64,
+    /// The number of requests, the first to complete, that are excluded from the summary.
+    pub warmup: u64,
+    /// The options for replaying a trace.
+    pub trace: TracePlan,
+}
+
+/// A row of the results: a drive with values for `--set`, simulated once with each seed.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name of the drive in `--drives`; `None` if there is only one.
+    pub drive: Option<String>,
+    /// The values of `--set`.
+    pub set: Point,
+    /// The runs, one for each seed.
+    pub runs: Vec<SimulationRun>,
+}
+
+impl Case {
+    /// Returns the names and values that distinguish this case from the others.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let drive = self.drive.as_deref().map(|drive| ("drive", drive));
+        let set = self.set.iter();
+        drive
+            .into_iter()
+            .chain(set.map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// Returns a short name for a legend.
+    pub fn name(&self) -> String {
+        let short = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+        let drive = self.drive.iter().cloned();
+        let set = self.set.iter();
+        let set = set.map(|(key, value)| format!("{}={value}", short(key)));
+        drive.chain(set).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A trace of which at most one request in this many arrived before the completion of another is
+/// taken for one with a single outstanding request. The rest are requests of the system, such as
+/// those of a journal.
+const REQUESTS_PER_OVERLAP_MIN: u64 = 100;
+
+/// The options for replaying a trace.
+#[derive(Clone, Debug, Default)]
+pub struct TracePlan {
+    /// The trace's format; `None` recognizes it.
+    pub format: Option<TraceFormat>,
+    /// The columns of a text file, instead of a format.
+    pub columns: Option<ColumnSpec>,
+    /// The event of blkparse output that counts as a request's arrival; `None` is dispatch.
+    pub blkparse_event: Option<BlkparseEvent>,
+    /// The times at which requests are issued; `None` depends on what the trace records.
+    pub pace: Option<ReplayPace>,
+    /// The factor by which recorded arrivals are faster.
+    pub speed: Option<f64>,
+    /// The only device of the trace whose requests are replayed.
+    pub device: Option<u32>,
+}
+
+/// Returns all runs with their cases, in the order of the results.
+pub fn pairs(cases: &[Case]) -> impl Iterator<Item = (&Case, &SimulationRun)> {
+    cases
+        .iter()
+        .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
+}
+
+/// Returns the number of requests of all runs, if it is known.
+pub fn total(cases: &[Case]) -> Option<u64> {
+    pairs(cases).try_fold(0, |sum: u64, (_, run)| {
+        Some(sum.saturating_add(run.workload.count()?))
+    })
+}
+
+/// Runs simulations in parallel, with one thread per processor. Results are in the given order.
+///
+/// # Errors
+/// If runs fail, returns the error of the first in this order.
+pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> {
+    let runs: Vec<(&Case, &SimulationRun)> = pairs(cases).collect();
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Summary>>>> =
+        runs.iter().map(|_| Mutex::default()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(runs.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((case, run)) = runs.get(index) else {
+                        break;
+                    };
+                    let result = execute(case, run, observer, |_| true);
+                    if result.is_err() {
+                        next.store(runs.len(), Ordering::Relaxed);
+                    }
+                    *results[index].lock() = Some(result);
+                }
+            });
+        }
+    });
+    // Runs after a failed one have possibly not begun.
+    results.into_iter().map_while(Mutex::into_inner).collect()
+}
+
+/// Runs one simulation of a case. `sink` receives each request after the warm-up, and can end the
+/// run by returning false. In a sweep over drives, an error names the drive.
+///
+/// # Errors
+/// Returns an error if the workload or the trace is invalid, if a file cannot be read, or if the
+/// observer stops the run.
+pub fn execute(
+    case: &Case,
+    run: &SimulationRun,
+    observer: &dyn Observer,
+    sink: impl FnMut(&Outcome) -> bool,
+) -> Result<Summary> {
+    let simulated = match run.machine.host() {
+        Ok(mut host) => run.simulate(&mut host, observer, sink),
+        Err(error) => Err(error),
+    };
+    simulated.map_err(|error| match &case.drive {
+        Some(drive) => error.within(drive),
+        None => error,
+    })
+}
+
+impl SimulationRun {
+    /// Simulates the workload on a host, which is [`Machine::host`] or one that differs from it.
+    /// `sink` receives each request after the warm-up, and can end the run by returning false.
+    ///
+    /// # Errors
+    /// Returns an error if the workload or the trace is invalid, if a file cannot be read, or if
+    /// the observer stops the run.
+    pub fn simulate(
+        &self,
+        host: &mut Host,
+        observer: &dyn Observer,
+        sink: impl FnMut(&Outcome) -> bool,
+    ) -> Result<Summary> {
+        let summary = match &self.workload {
+            Workload::Drawn(spec) => self.drawn(spec, host, observer, sink),
+            Workload::Synthio(spec) => self.synthio(spec, host, observer, sink),
+            Workload::Trace(path) => self.replayed(path, host, observer, sink),
+        };
+        summary?.ok_or(RunError::Stopped)
+    }
+
+    fn drawn(
+        &self,
+        spec: &WorkloadSpec,
+        host: &mut Host,
+        observer: &dyn Observer,
+        sink: impl FnMut(&Outcome) -> bool,
+    ) -> Result<Option<Summary>> {
+        let drive = &self.machine.drives[0];
+        let mut spec = spec.clone();
+        spec.seed = self.seed;
+        let bytes = drive.profile.sector.logical_bytes;
+        let mut source = Synthetic::new(&spec, bytes, &*drive.geometry).map_err(RunError::input)?;
+        self.simulate_source(host, &mut source, observer, sink)
+            .map_err(|error| match error {
+                SimulateError::Overloaded { .. } => RunError::at(
+                    "workload",
+                    format!("{error}; use a longer arrive=, or outstanding= instead"),
+                ),
+                error => RunError::at("workload", error),
+            })
+    }
+
+    fn synthio(
+        &self,
+        spec: &SynthioSpec,
+        host: &mut Host,
+        observer: &dyn Observer,
+        sink: impl FnMut(&Outcome) -> bool,
+    ) -> Result<Option<Summary>> {
+        let system = self.machine.system.as_deref();
+        let at = |placed: Option<ParamError>, error: &dyn std::fmt::Display| match placed {
+            Some(placed) => RunError::input(placed),
+            None => RunError::at(&self.machine.target, error),
+        };
+        let mut source = Synthio::new(spec, self.seed).map_err(|error| {
+            let placed = system.and_then(|system| system.synthio_error(&error));
+            at(placed, &error)
+        })?;
+        self.simulate_source(host, &mut source, observer, sink)
+            .map_err(|error| {
+                let placed = system.and_then(|system| system.synthio_request_error(&error));
+                at(placed, &error)
+            })
+    }
+
+    fn replayed(
+        &self,
+        path: &Path,
+        host: &mut Host,
+        observer: &dyn Observer,
+        sink: impl FnMut(&Outcome) -> bool,
+    ) -> Result<Option<Summary>> {
+        let mut source = self.trace.open(path, &self.machine)?;
+        let summary = self.simulate_source(host, &mut source, observer, sink);
+        for warning in source.records().warnings() {
+            observer.warn(&warning);
+        }
+        summary.map_err(|error| simulation_error(path, &error))
+    }
+
+    /// Simulates all requests of a source, instead of the workload, on a host. `sink` receives each
+    /// request after the warm-up, and can end the run by returning false. Returns `None` if the
+    /// observer has stopped the run.
+    ///
+    /// # Errors
+    /// Returns an error if the source fails, or if the host refuses one of its requests.
+    pub fn simulate_source(
+        &self,
+        host: &mut Host,
+        source: &mut impl RequestSource,
+        observer: &dyn Observer,
+        mut sink: impl FnMut(&Outcome) -> bool,
+    ) -> Result<Option<Summary>, SimulateError> {
+        let drives = &self.machine.drives;
+        let sectors: Vec<SectorSpec> = drives.iter().map(|drive| drive.profile.sector).collect();
+        let mut summary = Summary::after_warmup(self.warmup);
+        let mut pulse = Pulse::new(observer);
+        if pulse.is_stopped {
+            return Ok(None);
+        }
+        simulate(host, source, |outcome| {
+            let sector = sectors[outcome.arrival.device as usize];
+            pulse.beat() && (!summary.add(outcome, sector) || sink(outcome))
+        })?;
+        summary.drive_response_ms = host.drive_response_ms();
+        Ok(pulse.finish().then_some(summary))
+    }
+}
+
+/// A count of the requests of a run that tells the observer of them at intervals.
+pub(crate) struct Pulse<'a> {
+    observer: &'a dyn Observer,
+    unreported: u64,
+    is_stopped: bool,
+}
+
+impl Pulse<'_> {
+    pub(crate) fn new(observer: &dyn Observer) -> Pulse<'_> {
+        Pulse {
+            observer,
+            unreported: 0,
+            is_stopped: observer.stop(),
+        }
+    }
+
+    /// Counts a request; returns whether the run goes on.
+    #[inline]
+    pub(crate) fn beat(&mut self) -> bool {
+        self.unreported += 1;
+        if self.unreported == OBSERVED_REQUESTS {
+            self.report();
+            self.is_stopped = self.observer.stop();
+        }
+        !self.is_stopped
+    }
+
+    /// Tells the observer of the last requests; returns whether the run was not stopped.
+    pub(crate) fn finish(mut self) -> bool {
+        self.report();
+        !self.is_stopped
+    }
+
+    fn report(&mut self) {
+        self.observer.add(std::mem::take(&mut self.unreported));
+    }
+}
+
+impl TracePlan {
+    /// Opens a trace for replay on a machine.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, if its format is not recognized, or if the
+    /// options contradict each other or the trace.
+    pub fn open(&self, path: &Path, machine: &Machine) -> Result<Replay<Trace>> {
+        let options = TraceOptions {
+            sector_bytes: machine.drives[0].profile.sector.logical_bytes,
+            capacity_sectors: machine.drives[0].geometry.capacity().0,
+            blkparse_event: self.blkparse_event.unwrap_or_default(),
+            check_order: !matches!(self.pace, Some(ReplayPace::Closed { .. })),
+        };
+        let trace = match &self.columns {
+            Some(columns) => Trace::open_columns(path, columns.clone(), options)?,
+            None => Trace::open(path, self.format, options)?,
+        };
+        let trace = trace
+            .placed(machine.system.clone())
+            .only(self.device)
+            .sole(machine.drives.len() == 1);
+        let natural = match trace.records_pauses() {
+            true => ReplayPace::SemiClosed,
+            false => ReplayPace::Recorded { speed: 1.0 },
+        };
+        self.check_times(path, natural)?;
+        let pace = match (self.pace.unwrap_or(natural), self.speed) {
+            (pace, None) => pace,
+            (ReplayPace::Recorded { .. }, Some(speed)) => ReplayPace::Recorded { speed },
+            _ => {
+                return Err(RunError::input(
+                    "--speed applies only to recorded times; add --replay recorded",
+                ));
+            }
+        };
+        Ok(Replay::new(trace, pace))
+    }
+
+    /// Returns the plan for a comparison of simulated with measured times, or `None` if the trace
+    /// has no measured times.
+    ///
+    /// Unless the pace is given, a trace is replayed semi-closed if it records pauses, or if its
+    /// requests arrived one after the other: at recorded arrivals, a request that takes longer in
+    /// the model than on the drive would delay the next one. Other traces are replayed at the
+    /// recorded arrivals. The trace is read once to find out.
+    ///
+    /// # Errors
+    /// Returns an error if the trace cannot be read, if it is invalid, or if the observer stops the
+    /// run.
+    pub fn for_comparison(
+        &self,
+        path: &Path,
+        machine: &Machine,
+        observer: &dyn Observer,
+    ) -> Result<Option<TracePlan>> {
+        let (mut requests, mut measured, mut overlaps) = (0_u64, false, 0_u64);
+        let mut latest_end = SimTime::ZERO;
+        let trace = self.open(path, machine)?;
+        if trace.records().records_pauses() && self.columns.is_none() {
+            return Ok(Some(self.clone()));
+        }
+        for record in trace.into_records() {
+            let record = record.map_err(|error| trace_error(path, &error))?;
+            measured |= record.measured.is_some();
+            requests += 1;
+            if requests.is_multiple_of(OBSERVED_REQUESTS) && observer.stop() {
+                return Err(RunError::Stopped);
+            }
+            if let Some(arrival) = record.arrival {
+                overlaps += u64::from(arrival < latest_end);
+                let end = arrival
+                    .0
+                    .saturating_add(record.measured.unwrap_or_default().0);
+                latest_end = latest_end.max(SimTime(end));
+            }
+        }
+        let sequential = overlaps <= requests / REQUESTS_PER_OVERLAP_MIN;
+        let pace = match self.pace {
+            None if sequential && self.speed.is_none() => Some(ReplayPace::SemiClosed),
+            pace => pace,
+        };
+        Ok(measured.then(|| TracePlan {
+            pace,
+            ..self.clone()
+        }))
+    }
+
+    /// Returns the command's option for the first setting that differs from the default.
+    pub fn first_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--device", self.device.is_some()),
+            ("--format", self.format.is_some()),
+            ("--columns", self.columns.is_some()),
+            ("--arrival", self.blkparse_event.is_some()),
+            ("--replay", self.pace.is_some()),
+            ("--speed", self.speed.is_some()),
+        ];
+        let mut given = given.iter().filter(|(_, given)| *given);
+        given.next().map(|(option, _)| *option)
+    }
+
+    /// Refuses options that need arrival times if the trace records pauses instead.
+    fn check_times(&self, path: &Path, natural: ReplayPace) -> Result<()> {
+        let options = match (self.pace, self.speed) {
+            (Some(ReplayPace::Recorded { .. }), Some(_)) => "--replay recorded and --speed",
+            (Some(ReplayPace::Recorded { .. }), None) => "--replay recorded",
+            (_, Some(_)) => "--speed",
+            _ => return Ok(()),
+        };
+        if natural != ReplayPace::SemiClosed {
+            return Ok(());
+        }
+        let why = format!("records pauses instead of arrival times; omit {options}");
+        Err(RunError::at(path.display(), why))
+    }
+}
+
+/// Returns the error of a run for the failed simulation of a trace, with the trace's path.
+pub fn simulation_error(path: &Path, error: &SimulateError) -> RunError {
+    match error {
+        SimulateError::Source(error) => trace_error(path, error),
+        SimulateError::Device { .. } => RunError::at(
+            path.display(),
+            format!("{error} (--drive adds one, --device selects one)"),
+        ),
+        SimulateError::Overloaded { .. } => RunError::at(
+            path.display(),
+            format!("{error}; replay with --speed below 1, or --replay closed:N"),
+        ),
+        _ => RunError::at(path.display(), error),
+    }
+}

@@ -1,0 +1,359 @@
+//! The comparison of simulated response times with measured ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use traxtent_sim::agreement::{
+    ClassAgreement, HitAgreement, ReplayedRequest, class_agreement, hit_agreement,
+};
+use traxtent_sim::simulate;
+use traxtent_units::request::Op;
+use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
+use traxtent_units::{Rng, Span};
+
+use crate::error::{Result, RunError};
+use crate::observer::Observer;
+use crate::run::{Pulse, TracePlan, simulation_error};
+use crate::target::Machine;
+
+/// The result for one trace. Its fields are the keys of `traxtent validate --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// The name of the trace, without its directory and extensions.
+    pub trace: String,
+    /// The number of requests that were compared.
+    pub requests: u64,
+    /// The demerit: the root mean square distance of the distributions.
+    pub rms_ms: f64,
+    /// The same distance as DiskSim's `rms` computes it, from histograms.
+    pub rms_binned_ms: f64,
+    /// The demerit divided by the measured mean.
+    pub rms_share: f64,
+    /// The mean of the simulated response times.
+    pub mean_ms: f64,
+    /// The mean of the measured response times.
+    pub measured_mean_ms: f64,
+    /// The demerit that 19 of 20 perfect models would stay below.
+    pub noise_p95_ms: f64,
+    /// The median of the demerits of perfect models.
+    pub noise_median_ms: f64,
+    /// The agreement on reads from the buffer; `None` if it cannot be determined.
+    pub hits: Option<HitsVerdict>,
+    /// The agreement for each class of requests in the model.
+    pub classes: Vec<ClassVerdict>,
+}
+
+/// [`HitAgreement`] with the keys of its JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct HitsVerdict {
+    /// The number of reads.
+    pub reads: u64,
+    /// The number of reads that both served from the buffer.
+    pub both_hit: u64,
+    /// The number of reads that only the model served from the buffer.
+    pub model_only: u64,
+    /// The number of reads that only the drive served from the buffer.
+    pub drive_only: u64,
+    /// The most reads that differ because a sector on the media happened to be near the head.
+    pub by_chance_max: f64,
+    /// The share of all reads on which the two differ.
+    pub disagreement: f64,
+}
+
+/// [`ClassAgreement`] with the keys of its JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassVerdict {
+    /// The name of the class.
+    pub name: &'static str,
+    /// The number of requests.
+    pub requests: u64,
+    /// The mean of the simulated response times.
+    pub mean_ms: f64,
+    /// The mean of the measured response times.
+    pub measured_mean_ms: f64,
+    /// The demerit.
+    pub rms_ms: f64,
+}
+
+impl From<HitAgreement> for HitsVerdict {
+    fn from(hits: HitAgreement) -> HitsVerdict {
+        HitsVerdict {
+            reads: hits.reads,
+            both_hit: hits.both_hit,
+            model_only: hits.model_only,
+            drive_only: hits.drive_only,
+            by_chance_max: hits.by_chance_max,
+            disagreement: hits.disagreement(),
+        }
+    }
+}
+
+impl From<ClassAgreement> for ClassVerdict {
+    fn from(class: ClassAgreement) -> ClassVerdict {
+        ClassVerdict {
+            name: class.name,
+            requests: class.requests,
+            mean_ms: class.mean_ms,
+            measured_mean_ms: class.measured_mean_ms,
+            rms_ms: class.rms_ms,
+        }
+    }
+}
+
+/// A verdict with the times that it is about.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The simulated response times in milliseconds, in ascending order.
+    pub simulated_ms: Vec<f64>,
+    /// The measured response times in milliseconds, in ascending order.
+    pub measured_ms: Vec<f64>,
+}
+
+/// The seed of the samples that estimate the noise.
+const NOISE_SEED: u64 = 1;
+
+/// A trace and the drive to replay it on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracePair {
+    /// The name of the trace, without its directory and extensions.
+    pub name: String,
+    /// The path of the trace.
+    pub trace: PathBuf,
+    /// The target: the DiskSim parameters of the same name, or a drive for all traces.
+    pub target: String,
+}
+
+/// The traces found below some paths, and the paths without one.
+#[derive(Clone, Debug, Default)]
+pub struct FoundTraces {
+    /// The traces, in the order of the paths and of names within a directory.
+    pub pairs: Vec<TracePair>,
+    /// The names of the paths without a trace, with the reasons.
+    pub failures: Vec<(String, RunError)>,
+}
+
+/// Finds the traces to replay. Each path is a trace, DiskSim's parameters, or a directory of both.
+/// `drive` is a target for all traces; without it, `NAME.trace` needs a `NAME.parv`.
+pub fn find_traces(paths: &[PathBuf], drive: Option<&str>, observer: &dyn Observer) -> FoundTraces {
+    let search = TraceSearch { drive, observer };
+    let mut found = FoundTraces::default();
+    for path in paths {
+        if let Err(error) = search.add(path, &mut found.pairs) {
+            found.failures.push((stem(path), error));
+        }
+    }
+    found
+}
+
+struct TraceSearch<'a> {
+    drive: Option<&'a str>,
+    observer: &'a dyn Observer,
+}
+
+impl TraceSearch<'_> {
+    /// Adds the trace that a path names, or those in a directory.
+    fn add(&self, path: &Path, pairs: &mut Vec<TracePair>) -> Result<()> {
+        let meta = fs::metadata(path).map_err(|error| RunError::file(path, &error))?;
+        if meta.is_dir() {
+            return self.in_folder(path, pairs);
+        }
+        let name = stem(path);
+        let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("parv" | "diskspecs") => (path.with_extension("trace"), path.to_owned()),
+            _ => (path.to_owned(), path.with_file_name(format!("{name}.parv"))),
+        };
+        if self.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
+            let why = "is a profile, not a trace; name the trace, and the profile with --drive";
+            return Err(RunError::at(path.display(), why));
+        }
+        if self.drive.is_none() && !parameters.exists() {
+            let seeks = path.extension().is_some_and(|ending| ending == "seek");
+            let why = match seeks {
+                true => "is a seek curve of DiskSim, not a trace; name the trace".to_owned(),
+                false => format!(
+                    "there is no {}; name a drive with --drive",
+                    parameters.display()
+                ),
+            };
+            return Err(RunError::at(path.display(), why));
+        }
+        pairs.push(self.pair(name, trace, &parameters));
+        Ok(())
+    }
+
+    fn in_folder(&self, folder: &Path, pairs: &mut Vec<TracePair>) -> Result<()> {
+        let fail = |error: std::io::Error| RunError::file(folder, &error);
+        let mut traces = BTreeMap::new();
+        let mut parameters = BTreeSet::new();
+        for entry in fs::read_dir(folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            let file = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let plain = file.trim_end_matches(".gz").trim_end_matches(".zst");
+            if let Some(name) = plain.strip_suffix(".trace") {
+                traces.insert(name.to_owned(), path);
+            } else if let Some(name) = file.strip_suffix(".parv") {
+                parameters.insert(name.to_owned());
+            }
+        }
+        for (name, trace) in &traces {
+            if self.drive.is_some() || parameters.contains(name) {
+                let parameters = folder.join(format!("{name}.parv"));
+                pairs.push(self.pair(name.clone(), trace.clone(), &parameters));
+            } else {
+                self.observer.note(&format!(
+                    "{}: omitted, because there is no {name}.parv",
+                    trace.display()
+                ));
+            }
+        }
+        let alone: Vec<&str> = parameters
+            .iter()
+            .filter(|name| !traces.contains_key(*name))
+            .map(String::as_str)
+            .collect();
+        if !alone.is_empty() && self.drive.is_none() {
+            self.observer.note(&format!(
+                "{}: parameters without a trace: {}",
+                folder.display(),
+                alone.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    fn pair(&self, name: String, trace: PathBuf, parameters: &Path) -> TracePair {
+        let parameters = || format!("disksim:{}", parameters.display());
+        TracePair {
+            name,
+            trace,
+            target: self.drive.map_or_else(parameters, str::to_owned),
+        }
+    }
+}
+
+/// Returns the name of a trace without its directory and extensions.
+fn stem(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
+    let name = endings.iter().fold(&*file, |name, ending| {
+        name.strip_suffix(ending).unwrap_or(name)
+    });
+    name.to_owned()
+}
+
+/// Replays a trace on its drive, in which the figures of `set` are changed, and compares the times.
+/// Returns `None` if the trace has no measured times, which is also noted.
+///
+/// # Errors
+/// Returns an error if the drive or the trace is invalid, or if the observer stops the replay.
+pub fn compare(
+    pair: &TracePair,
+    plan: &TracePlan,
+    set: &[(String, String)],
+    observer: &dyn Observer,
+) -> Result<Option<Comparison>> {
+    let replayed = replay(pair, plan, set, observer)?;
+    if replayed.is_none() {
+        let trace = pair.trace.display();
+        observer.note(&format!(
+            "{trace}: omitted, because it has no measured times"
+        ));
+    }
+    Ok(replayed.map(|replayed| judge(pair.name.clone(), &replayed)))
+}
+
+/// The replay of a trace.
+struct Replayed {
+    requests: Vec<ReplayedRequest>,
+    revolution: Option<Span>,
+}
+
+/// Replays a trace. Returns `None` if it has no measured times.
+fn replay(
+    pair: &TracePair,
+    plan: &TracePlan,
+    set: &[(String, String)],
+    observer: &dyn Observer,
+) -> Result<Option<Replayed>> {
+    let mut machine = Machine::load(&pair.target, observer)?;
+    for (key, value) in set {
+        machine.set(key, value)?;
+    }
+    let Some(plan) = plan.for_comparison(&pair.trace, &machine, observer)? else {
+        return Ok(None);
+    };
+    let mut source = plan.open(&pair.trace, &machine)?;
+    let mut requests = Vec::new();
+    let mut pulse = Pulse::new(observer);
+    simulate(&mut machine.host()?, &mut source, |outcome| {
+        let request = &outcome.completion.request;
+        let measured = outcome.arrival.measured;
+        // No class is for flushes.
+        if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
+            requests.push(ReplayedRequest {
+                is_read: request.op != Op::Write,
+                sectors: request.sectors,
+                served: outcome.completion.served,
+                simulated_ms: outcome.response().as_ms(),
+                rotation_ms: outcome.completion.breakdown.rotation.as_ms(),
+                measured_ms: time.as_ms(),
+            });
+        }
+        pulse.beat()
+    })
+    .map_err(|error| simulation_error(&pair.trace, &error))?;
+    if !pulse.finish() {
+        return Err(RunError::Stopped);
+    }
+    for warning in source.records().warnings() {
+        observer.warn(&warning);
+    }
+    Ok((!requests.is_empty()).then(|| Replayed {
+        requests,
+        revolution: machine.revolution(),
+    }))
+}
+
+/// Compares the simulated times of a replay with the measured ones.
+fn judge(trace: String, replayed: &Replayed) -> Comparison {
+    let requests = &replayed.requests;
+    let mut simulated_ms: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
+    let mut measured_ms: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
+    let noise = noise_floor(&measured_ms, &mut Rng::new(NOISE_SEED)).unwrap_or(NoiseFloor {
+        median: 0.0,
+        p95: 0.0,
+    });
+    let hits = hit_agreement(requests, replayed.revolution);
+    let classes = class_agreement(requests).into_iter();
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let (mean_ms, measured_mean_ms) = (mean(&simulated_ms), mean(&measured_ms));
+    let rms_binned_ms = demerit_binned(&simulated_ms, &measured_ms).unwrap_or(0.0);
+    // This sorts both.
+    let rms_ms = demerit(&mut simulated_ms, &mut measured_ms).unwrap_or(0.0);
+    let verdict = Verdict {
+        trace,
+        requests: simulated_ms.len() as u64,
+        rms_ms,
+        rms_binned_ms,
+        rms_share: rms_ms / measured_mean_ms,
+        mean_ms,
+        measured_mean_ms,
+        noise_p95_ms: noise.p95,
+        noise_median_ms: noise.median,
+        hits: hits.map(HitsVerdict::from),
+        classes: classes.map(ClassVerdict::from).collect(),
+    };
+    Comparison {
+        verdict,
+        simulated_ms,
+        measured_ms,
+    }
+}
