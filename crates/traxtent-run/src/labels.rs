@@ -2,7 +2,6 @@
 
 use crate::data_file::{Cell, Column, Kind};
 use crate::run::{Case, SimulationRun};
-use crate::workload::Workload;
 
 /// The label columns, which precede the other columns of a data file.
 pub struct LabelColumns {
@@ -34,7 +33,7 @@ impl LabelColumns {
             columns.push(Column::new(key.clone(), kind));
         }
         let kinds = columns[1..].iter().map(|column| column.kind).collect();
-        let seeded = !matches!(first.runs[0].workload, Workload::Trace(_));
+        let seeded = first.runs[0].workload.is_seeded();
         let mut seeds = cases.iter().flat_map(|case| &case.runs).map(|run| run.seed);
         let seed = match seeded {
             false => None,

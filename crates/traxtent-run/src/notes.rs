@@ -60,7 +60,7 @@ fn has_one_outstanding(run: &SimulationRun) -> bool {
         Workload::Drawn(spec) => {
             matches!(spec.pace, ArrivalModel::Closed { outstanding: 1, .. })
         }
-        Workload::Synthio(_) => false,
+        Workload::Synthio(_) | Workload::Supplied(_) => false,
         Workload::Trace(_) => matches!(
             run.trace.pace,
             Some(ReplayPace::SemiClosed | ReplayPace::Closed { outstanding: 1 })

@@ -6,7 +6,7 @@ use crate::error::{Result, RunError};
 use crate::observer::Observer;
 use crate::run::{Case, SimulationRun, TracePlan};
 use crate::summary::Summary;
-use crate::sweep::{Setting, points};
+use crate::sweep::{Point, Setting, points};
 use crate::target::Machine;
 use crate::workload::Workload;
 
@@ -40,7 +40,6 @@ impl SweepPlan {
     /// Returns an error if a target or the workload is invalid, if a target is given twice, if a
     /// setting does not fit, or if an option does not apply to the workload.
     pub fn cases(&self, observer: &dyn Observer) -> Result<Vec<Case>> {
-        let points = points(&self.settings);
         let mut cases = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
             if self.targets[..index].contains(target) {
@@ -52,32 +51,43 @@ impl SweepPlan {
             for target in &self.more_drives {
                 machine.extend(Machine::load(target, observer)?);
             }
-            let workload = self.workload(&machine)?;
-            let seeds = self.seeds(&workload, machine.seed)?;
             let drive = (self.targets.len() > 1).then(|| machine.target.clone());
-            for set in &points {
-                let (mut machine, mut workload) = (machine.clone(), workload.clone());
-                for (key, value) in set {
-                    match key.strip_prefix("workload.") {
-                        Some(key) => workload.set(key, value)?,
-                        None => machine.set(key, value)?,
-                    }
-                }
-                let runs = seeds.iter().map(|&seed| SimulationRun {
-                    machine: machine.clone(),
-                    workload: workload.clone(),
-                    seed,
-                    warmup: self.warmup,
-                    trace: self.trace.clone(),
-                });
-                cases.push(Case {
-                    drive: drive.clone(),
-                    set: set.clone(),
-                    runs: runs.collect(),
-                });
-            }
+            cases.extend(self.cases_on(&machine, drive.as_deref())?);
         }
         Ok(cases)
+    }
+
+    /// Returns a case for each combination of the settings' values on a machine, instead of the
+    /// targets. `drive` is its name if it is one of several.
+    ///
+    /// # Errors
+    /// As for [`cases`](Self::cases), except for the targets.
+    pub fn cases_on(&self, machine: &Machine, drive: Option<&str>) -> Result<Vec<Case>> {
+        Setting::check_all(&self.settings)?;
+        let workload = self.workload(machine)?;
+        let seeds = self.seeds(&workload, machine.seed)?;
+        let case = |set: Point| {
+            let (mut machine, mut workload) = (machine.clone(), workload.clone());
+            for (key, value) in &set {
+                match key.strip_prefix("workload.") {
+                    Some(key) => workload.set(key, value)?,
+                    None => machine.set(key, value)?,
+                }
+            }
+            let runs = seeds.iter().map(|&seed| SimulationRun {
+                machine: machine.clone(),
+                workload: workload.clone(),
+                seed,
+                warmup: self.warmup,
+                trace: self.trace.clone(),
+            });
+            Ok(Case {
+                drive: drive.map(str::to_owned),
+                runs: runs.collect(),
+                set,
+            })
+        };
+        points(&self.settings).into_iter().map(case).collect()
     }
 
     fn workload(&self, machine: &Machine) -> Result<Workload> {
@@ -105,12 +115,14 @@ impl SweepPlan {
         let first = match workload {
             Workload::Drawn(spec) => self.seed.unwrap_or(spec.seed),
             Workload::Synthio(_) => self.seed.or(stated).unwrap_or(1),
-            Workload::Trace(_) if self.seed.is_some() || self.seeds.is_some() => {
+            Workload::Trace(_) | Workload::Supplied(_)
+                if self.seed.is_some() || self.seeds.is_some() =>
+            {
                 return Err(RunError::input(
                     "--seed and --seeds apply only to synthetic workloads, not to traces",
                 ));
             }
-            Workload::Trace(_) => 0,
+            Workload::Trace(_) | Workload::Supplied(_) => 0,
         };
         let count = u64::from(self.seeds.unwrap_or(1));
         Ok((0..count).map(|index| first.wrapping_add(index)).collect())
@@ -127,7 +139,7 @@ pub fn facts(cases: &[Case]) -> Vec<(String, String)> {
     if let [case] = cases {
         facts.push(("drive".to_owned(), run.machine.target.clone()));
         facts.push(("workload".to_owned(), run.workload.describe()));
-        if let ([run], false) = (&case.runs[..], matches!(run.workload, Workload::Trace(_))) {
+        if let ([run], true) = (&case.runs[..], run.workload.is_seeded()) {
             facts.push(("seed".to_owned(), run.seed.to_string()));
         }
     }

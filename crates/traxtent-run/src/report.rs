@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use crate::run::Case;
 use crate::summary::Figures;
 use crate::sweep::Point;
-use crate::workload::Workload;
 
 /// What was simulated, as the first keys of the JSON object of the results.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +14,7 @@ pub struct ReportHead {
     pub target: String,
     /// The description of the workload.
     pub workload: String,
-    /// The seed of each run; none if a trace was replayed.
+    /// The seed of each run; none if no seed determines the requests.
     pub seeds: Vec<u64>,
     /// The number of requests that are excluded.
     pub warmup: u64,
@@ -33,9 +32,9 @@ impl ReportHead {
         ReportHead {
             target: run.machine.target.clone(),
             workload: run.workload.describe(),
-            seeds: match &run.workload {
-                Workload::Trace(_) => Vec::new(),
-                _ => case.runs.iter().map(|run| run.seed).collect(),
+            seeds: match run.workload.is_seeded() {
+                true => case.runs.iter().map(|run| run.seed).collect(),
+                false => Vec::new(),
             },
             warmup: run.warmup,
             set: (!case.set.is_empty()).then(|| case.set.clone()),

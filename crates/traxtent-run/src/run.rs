@@ -173,6 +173,10 @@ impl SimulationRun {
             Workload::Drawn(spec) => self.drawn(spec, host, observer, sink),
             Workload::Synthio(spec) => self.synthio(spec, host, observer, sink),
             Workload::Trace(path) => self.replayed(path, host, observer, sink),
+            Workload::Supplied(description) => Err(RunError::at(
+                description,
+                "the requests must be supplied; call `simulate_source`",
+            )),
         };
         summary?.ok_or(RunError::Stopped)
     }

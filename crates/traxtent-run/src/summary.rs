@@ -177,9 +177,18 @@ fn is_partial(request: &Request, sector: SectorSpec) -> bool {
 }
 
 /// The figures of one run, or their means over several.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figures(Vec<(Figure, Option<f64>)>);
 
 impl Figures {
+    /// Returns the figures of one run, or their means over several.
+    pub fn of(summaries: &mut [Summary]) -> Figures {
+        match summaries {
+            [one] => Figures::of_one(one),
+            several => Figures::of_runs(several),
+        }
+    }
+
     /// Returns the figures of one run.
     pub fn of_one(summary: &mut Summary) -> Figures {
         Figures(
@@ -210,7 +219,13 @@ impl Figures {
         Figures(first.iter().enumerate().map(over_runs).collect())
     }
 
-    /// Returns a figure and the half width of its interval.
+    /// Returns all figures in the order of the JSON text, each with the half width of its interval
+    /// if it is a mean over runs.
+    pub fn iter(&self) -> impl Iterator<Item = (Figure, Option<f64>)> {
+        self.0.iter().copied()
+    }
+
+    /// Returns a figure and the half width of its interval; 0 if there is no such figure.
     pub fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
         let found = self
             .0
@@ -243,7 +258,10 @@ impl Figures {
         }
     }
 
-    /// Writes the figures as text.
+    /// Writes the figures as the text that the command prints.
+    ///
+    /// # Errors
+    /// Returns an error of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let plain = |key| self.get(None, key);
         let response = |key| self.get(Some("response_ms"), key);

@@ -28,22 +28,39 @@ impl Setting {
             .iter()
             .map(|text| Setting::parse(text))
             .collect::<Result<_>>()?;
+        Setting::check_all(&settings)?;
+        Ok(settings)
+    }
+
+    /// Returns a setting with these values. The key is a dotted path of the profile, such as
+    /// `mechanics.rpm`, or `workload.` and a key of the workload.
+    pub fn new(key: impl Into<String>, values: Vec<String>) -> Setting {
+        Setting {
+            key: key.into(),
+            values,
+        }
+    }
+
+    /// Checks that settings can be combined.
+    ///
+    /// # Errors
+    /// Returns an error if a key is given twice, if it has no value, or if there are more than
+    /// 10,000 combinations.
+    pub fn check_all(settings: &[Setting]) -> Result<()> {
         for (index, setting) in settings.iter().enumerate() {
-            if settings[..index]
-                .iter()
-                .any(|other| other.key == setting.key)
-            {
-                return Err(RunError::input(format!(
-                    "--set {}: is given twice",
-                    setting.key
-                )));
+            let key = &setting.key;
+            if settings[..index].iter().any(|other| other.key == *key) {
+                return Err(RunError::at(format!("--set {key}"), "is given twice"));
+            }
+            if setting.values.is_empty() {
+                return Err(RunError::at(format!("--set {key}"), "has no value"));
             }
         }
         let count = settings.iter().try_fold(1usize, |count, setting| {
             count.checked_mul(setting.values.len())
         });
         match count {
-            Some(1..=POINTS_MAX) => Ok(settings),
+            Some(1..=POINTS_MAX) => Ok(()),
             _ => Err(RunError::input(format!(
                 "--set: more than {POINTS_MAX} combinations"
             ))),

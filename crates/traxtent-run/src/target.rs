@@ -78,6 +78,19 @@ pub struct Machine {
     pub system: Option<Arc<System>>,
 }
 
+/// A machine with one drive, which is also its target.
+impl From<NamedDrive> for Machine {
+    fn from(drive: NamedDrive) -> Machine {
+        Machine {
+            target: drive.name.clone(),
+            drives: vec![drive],
+            synthio: None,
+            seed: None,
+            system: None,
+        }
+    }
+}
+
 impl Machine {
     fn arrays(&self) -> &[SystemArray] {
         self.system.as_ref().map_or(&[], |system| &system.arrays)
@@ -108,12 +121,10 @@ impl Machine {
     /// Returns an error if there is no such target, or if its description is invalid.
     pub fn load(text: &str, observer: &dyn Observer) -> Result<Machine> {
         let alone = |name: String, profile, files: &[PathBuf]| {
+            let drive = NamedDrive::new(name, profile, files.into())?;
             Ok(Machine {
                 target: text.to_owned(),
-                drives: vec![NamedDrive::new(name, profile, files.into())?],
-                synthio: None,
-                seed: None,
-                system: None,
+                ..Machine::from(drive)
             })
         };
         match Target::parse(text)? {

@@ -31,6 +31,11 @@ pub enum Workload {
     Synthio(SynthioSpec),
     /// A recorded trace.
     Trace(PathBuf),
+    /// Requests that the caller supplies to [`SimulationRun::simulate_source`], with their
+    /// description.
+    ///
+    /// [`SimulationRun::simulate_source`]: crate::SimulationRun::simulate_source
+    Supplied(Arc<str>),
 }
 
 impl Workload {
@@ -98,7 +103,15 @@ impl Workload {
             Workload::Trace(_) => Err(RunError::input(format!(
                 "--set workload.{key}: a trace has no such value"
             ))),
+            Workload::Supplied(_) => Err(RunError::input(format!(
+                "workload.{key}: supplied requests have no such value"
+            ))),
         }
+    }
+
+    /// Returns whether a seed determines the requests.
+    pub fn is_seeded(&self) -> bool {
+        matches!(self, Workload::Drawn(_) | Workload::Synthio(_))
     }
 
     /// Returns the number of requests, if it is known.
@@ -106,7 +119,7 @@ impl Workload {
         match self {
             Workload::Drawn(spec) => Some(spec.count),
             Workload::Synthio(spec) => Some(spec.count),
-            Workload::Trace(_) => None,
+            Workload::Trace(_) | Workload::Supplied(_) => None,
         }
     }
 
@@ -119,6 +132,7 @@ impl Workload {
                 format!("synthetic, as in the parameters: {requests}")
             }
             Workload::Trace(path) => path.display().to_string(),
+            Workload::Supplied(description) => description.to_string(),
         }
     }
 }

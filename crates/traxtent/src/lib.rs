@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | test on a disk | [`traxtent-model`] | [`disk::Disk`], [`drive::Drive`], [`profile::builtin`] |
 //! | simulate workloads | [`traxtent-sim`] | [`TestDrive`], [`simulate`] |
+//! | simulate by name, in sweeps | [`traxtent-run`] | [`SweepPlan`], [`run_all`] |
 //! | make workloads, read traces | [`traxtent-workload`] | [`WorkloadSpec`], [`TraceReader`] |
 //! | find the tracks of a drive | [`traxtent-probe`] | [`Target`], [`extract`] |
 //! | keep and look up tracks | [`traxtent-map`] | [`TrackMap`], [`MapFile`] |
@@ -37,6 +38,9 @@
 //! [`drive::Drive`]: ../traxtent_model/drive/struct.Drive.html
 //! [`profile::builtin`]: ../traxtent_model/profile/builtin/fn.builtin.html
 //! [`traxtent-sim`]: ../traxtent_sim/index.html
+//! [`traxtent-run`]: ../traxtent_run/index.html
+//! [`SweepPlan`]: ../traxtent_run/struct.SweepPlan.html
+//! [`run_all`]: ../traxtent_run/fn.run_all.html
 //! [`traxtent-workload`]: ../traxtent_workload/index.html
 //! [`TestDrive`]: ../traxtent_sim/struct.TestDrive.html
 //! [`simulate`]: ../traxtent_sim/simulate/fn.simulate.html

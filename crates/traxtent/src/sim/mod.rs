@@ -152,13 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .zip(summaries.chunks(seeds))
         .map(|(case, summaries)| case.runs[0].alignment_fix(&summaries[0]))
         .collect();
-    let figures: Vec<Figures> = summaries
-        .chunks_mut(seeds)
-        .map(|summaries| match summaries {
-            [one] => Figures::of_one(one),
-            several => Figures::of_runs(several),
-        })
-        .collect();
+    let figures: Vec<Figures> = summaries.chunks_mut(seeds).map(Figures::of).collect();
     let report = Report {
         cases: &cases,
         remedies: &remedies,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use traxtent_run::{Case, Figures, ReportHead, Workload, show};
+use traxtent_run::{Case, Figures, ReportHead, show};
 
 use crate::failure::Result;
 use crate::output;
@@ -72,7 +72,7 @@ impl Report<'_> {
             writeln!(out, "workload    {workload}")?;
         }
         match &first.runs[..] {
-            _ if matches!(run.workload, Workload::Trace(_)) => {}
+            _ if !run.workload.is_seeded() => {}
             [only] if self.cases.iter().all(|case| case.runs[0].seed == only.seed) => {
                 writeln!(out, "seed        {}", only.seed)?;
             }
