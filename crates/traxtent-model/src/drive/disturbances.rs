@@ -94,12 +94,14 @@ impl Drive {
     }
 
     /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
-    /// and its settings are those of the profile. Perturbations and moved sectors remain.
+    /// and its settings are those of the profile. Perturbations, moved sectors and the queue policy
+    /// remain.
     pub fn restart(&mut self) {
         let slow = std::mem::take(&mut self.slow);
+        let policy = self.policy.take();
         let next_tag = self.next_tag;
         *self = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
-        (self.slow, self.next_tag) = (slow, next_tag);
+        (self.slow, self.policy, self.next_tag) = (slow, policy, next_tag);
     }
 
     /// Stops a read-ahead that is current or planned.

@@ -18,6 +18,8 @@ mod disturbances;
 mod oversize;
 mod passes;
 mod physical;
+mod policy;
+mod queue;
 mod readahead;
 mod reads;
 mod schedule;
@@ -27,14 +29,15 @@ mod writes;
 
 pub use breakdown::Breakdown;
 pub use passes::Pass;
+pub use policy::{ClonePolicy, HeadView, QueuePolicy, Waiting, WaitingRequest};
 pub use schedule::{Candidate, Schedule};
 
-use crate::geometry::{Geometry, Piece};
+use crate::geometry::Geometry;
 use crate::mechanics::{HeadPosition, Mechanics};
 use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, WriteBack};
 pub use bus::SharedBus;
 use bus::{Bus, Ramp};
-use cache::{Cache, ReadPlace, State, WritePlace};
+use cache::{Cache, State};
 use controller::Controller;
 use disturbances::RetryTable;
 use readahead::ReadAheadRun;
@@ -272,6 +275,8 @@ pub struct Drive {
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
+    /// The user's own policy, which takes the place of the schedule.
+    policy: Option<Box<dyn QueuePolicy>>,
     arm: Arm,
     position: HeadPosition,
     /// The time from which the arm may move again after a read-ahead was stopped.
@@ -329,6 +334,7 @@ impl Drive {
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
+            policy: None,
             arm: Arm::Idle,
             position: HeadPosition::default(),
             arm_free: SimTime::ZERO,
@@ -613,102 +619,6 @@ impl Drive {
                 self.start_read(job, now, false);
                 self.take_waiting_writes(now);
             }
-        }
-    }
-
-    /// Removes the request to be served next from the waiting ones.
-    fn next_job(&mut self, now: SimTime) -> Option<DriveJob> {
-        // A single request needs no choice.
-        if self.waiting.len() <= 1 {
-            return self.waiting.pop();
-        }
-        let waiting = &self.waiting;
-        let candidates = waiting.iter().map(|job| Candidate {
-            lbn: job.request.lbn,
-            end: job.end(),
-            arrived: job.submitted,
-        });
-        let (platters, mechanics, position) = (self.access_model(), &self.mechanics, self.position);
-        let mut index = self.schedule.pick(now, candidates, |i| {
-            let job = &waiting[i];
-            if self.finds_first_sector(job, now) {
-                return Span::ZERO;
-            }
-            let piece = platters.geometry.piece(self.first_remaining(job), 1);
-            let start = self.start_of(job, now);
-            let landed = start
-                + mechanics
-                    .reposition(position, HeadPosition::from(&piece.track), job.is_write())
-                    .total();
-            let wait = |piece: Piece| {
-                mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot))
-            };
-            let others = platters.copies(piece, job.is_write()).map(wait);
-            landed.since(now) + others.fold(wait(piece), Span::min)
-        })?;
-        // Requests for the same sectors keep their order, including those that are linked through
-        // others. If the buffer has no room for a write, a write that it has already accepted goes
-        // first.
-        while let Some(older) = (0..index).find(|&i| {
-            waiting[i].overlaps(&waiting[index])
-                && (waiting[i].is_write() || waiting[index].is_write())
-        }) {
-            index = older;
-        }
-        let job = &waiting[index];
-        if job.is_write()
-            && job.accepted.is_none()
-            && self.cache.find_write(now, job.request.lbn, job.end()) == WritePlace::Blocked
-        {
-            index = waiting
-                .iter()
-                .position(|job| job.accepted.is_some())
-                .unwrap_or(index);
-        } else if !job.is_write()
-            && self.cache.find_read(now, job.request.lbn, job.end()) == ReadPlace::Blocked
-        {
-            let blocker = |other: &DriveJob| other.accepted.is_some() && other.overlaps(job);
-            let by_segment = |other: &DriveJob| other.accepted.is_some();
-            let first = waiting
-                .iter()
-                .position(blocker)
-                .or_else(|| waiting.iter().position(by_segment));
-            index = first.unwrap_or(index);
-        }
-        Some(self.waiting.remove(index))
-    }
-
-    /// Returns whether a read's first sector is in the buffer, or read-ahead is about to read it.
-    fn finds_first_sector(&self, job: &DriveJob, now: SimTime) -> bool {
-        let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
-        !from_media
-            && matches!(
-                self.cache.find_read(now, job.request.lbn, job.end()),
-                ReadPlace::Whole(_) | ReadPlace::Partial(_)
-            )
-    }
-
-    /// The first sector of a request that remains to be done. A write may begin in the physical
-    /// sector in which the previous one ended. Its beginning may then have been written with the
-    /// previous one.
-    fn first_remaining(&self, job: &DriveJob) -> Lbn {
-        let LastWrite { end, written, .. } = self.last_write;
-        if job.is_write() && job.request.lbn == end && written < job.end() {
-            written
-        } else {
-            job.request.lbn
-        }
-    }
-
-    /// The time from which the arm may move for a waiting request. For a write that is not in the
-    /// buffer, this is once its first sector has arrived.
-    fn start_of(&self, job: &DriveJob, now: SimTime) -> SimTime {
-        let c = &self.controller;
-        let start = now.max(job.ready);
-        if job.is_write() && job.accepted.is_none() {
-            start + c.first_reselect + c.data_preparation + c.write_sector
-        } else {
-            start
         }
     }
 

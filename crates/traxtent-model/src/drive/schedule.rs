@@ -20,6 +20,8 @@ pub struct Schedule {
     policy: Scheduler,
     /// The position of the last request served: its first sector for elevators, otherwise its end.
     last: Lbn,
+    /// The end of the last request served.
+    end: Lbn,
     upward: bool,
 }
 
@@ -29,6 +31,7 @@ impl Schedule {
         Schedule {
             policy,
             last: Lbn(0),
+            end: Lbn(0),
             upward: true,
         }
     }
@@ -100,5 +103,11 @@ impl Schedule {
             Scheduler::CLook | Scheduler::Look => lbn,
             Scheduler::Fcfs | Scheduler::Sstf | Scheduler::Sptf | Scheduler::AgedSptf { .. } => end,
         };
+        self.end = end;
+    }
+
+    /// The LBN after the last request served; 0 before the first.
+    pub(super) fn last_end(&self) -> Lbn {
+        self.end
     }
 }

@@ -4,6 +4,7 @@ mod buffer;
 mod disksim;
 mod host_settings;
 mod partitions;
+mod policy;
 mod queue;
 mod random;
 mod reads;
