@@ -440,3 +440,74 @@ pub fn simulation_error(path: &Path, error: &SimulateError) -> RunError {
         _ => RunError::at(path.display(), error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::plan::SweepPlan;
+
+    /// Stops runs once this many requests are reported.
+    struct Limit {
+        limit: u64,
+        seen: AtomicU64,
+    }
+
+    impl Observer for Limit {
+        fn add(&self, requests: u64) {
+            self.seen.fetch_add(requests, Ordering::Relaxed);
+        }
+
+        fn stop(&self) -> bool {
+            self.seen.load(Ordering::Relaxed) >= self.limit
+        }
+    }
+
+    /// Runs four seeds of a workload; returns the result and the number of reported requests.
+    fn stopped_at(limit: u64, count: u64) -> (Result<Vec<Summary>>, u64) {
+        let seen = AtomicU64::new(0);
+        let observer = Limit { limit, seen };
+        let plan = SweepPlan {
+            targets: vec!["instant".to_owned()],
+            workload: Some(format!("random,count={count}")),
+            seeds: Some(4),
+            ..SweepPlan::default()
+        };
+        let cases = plan.cases(&observer).unwrap();
+        let result = run_all(&cases, &observer);
+        (result, observer.seen.into_inner())
+    }
+
+    /// Does a run end within the promised number of requests once its observer says so, also if it
+    /// is shorter than that number?
+    #[test]
+    fn observers_stop_runs() {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        let (result, seen) = stopped_at(1, 1_000_000);
+        assert_eq!(result.err(), Some(RunError::Stopped));
+        assert!(seen <= threads.min(4) * OBSERVED_REQUESTS, "{seen}");
+
+        let (result, seen) = stopped_at(1, 10);
+        assert_eq!(result.err(), Some(RunError::Stopped));
+        assert!(seen <= threads.min(4) * 10, "{seen}");
+
+        let (result, seen) = stopped_at(0, 10);
+        assert_eq!((result.err(), seen), (Some(RunError::Stopped), 0));
+    }
+
+    /// Does an observer hear of every request, whatever the length of the runs?
+    #[test]
+    fn observers_hear_of_all_requests() {
+        for count in [
+            1,
+            OBSERVED_REQUESTS - 1,
+            OBSERVED_REQUESTS,
+            OBSERVED_REQUESTS + 1,
+        ] {
+            let (result, seen) = stopped_at(u64::MAX, count);
+            let requests: Vec<u64> = result.unwrap().iter().map(Summary::requests).collect();
+            assert_eq!((requests, seen), (vec![count; 4], 4 * count));
+        }
+    }
+}
