@@ -48,7 +48,8 @@ impl LabelColumns {
         }
     }
 
-    /// Returns the columns: `drive`, the keys of the settings, and `seed` unless a trace is replayed.
+    /// Returns the columns: `drive`, the keys of the settings, and `seed` if a seed determines the
+    /// requests.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.columns.iter().cloned()
     }

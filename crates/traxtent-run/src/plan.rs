@@ -10,7 +10,7 @@ use crate::sweep::{Point, Setting, points};
 use crate::target::Machine;
 use crate::workload::Workload;
 
-/// What is simulated, as a user names it. The fields are the arguments of `traxtent sim`.
+/// A sweep as a user names it. The fields are the arguments of `traxtent sim`.
 #[derive(Clone, Debug, Default)]
 pub struct SweepPlan {
     /// The targets: one, or several to compare.
@@ -162,10 +162,10 @@ impl SimulationRun {
         (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
     }
 
-    /// Returns an error if the summary has no request.
+    /// Checks that the summary has a request.
     ///
     /// # Errors
-    /// See above.
+    /// Returns an error if no request was served, or if the warm-up excludes all of them.
     pub fn check_requests(&self, summary: &Summary) -> Result<()> {
         if summary.requests() > 0 {
             return Ok(());

@@ -7,7 +7,7 @@ use crate::run::Case;
 use crate::summary::Figures;
 use crate::sweep::Point;
 
-/// What was simulated, as the first keys of the JSON object of the results.
+/// The first keys of the JSON object of the results, which name the simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportHead {
     /// The target as the user wrote it.
