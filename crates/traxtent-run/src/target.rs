@@ -140,6 +140,58 @@ impl Machine {
         }
     }
 
+    /// Loads a DiskSim target from the contents of its files, the parameter file first. This is how
+    /// a machine is loaded where its files are not, such as in another process.
+    ///
+    /// # Errors
+    /// Returns an error if the target is not one of DiskSim's, if a file is missing, or if the
+    /// parameters are invalid.
+    pub fn of_disksim(target: &str, files: &[(PathBuf, Vec<u8>)]) -> Result<Machine> {
+        let (Target::DiskSim(file, disk), Some((_, text))) =
+            (Target::parse(target)?, files.first())
+        else {
+            return Err(RunError::at(target, "is not a DiskSim parameter file"));
+        };
+        let sources = |path: &str| {
+            let mut named = files.iter().filter(|(name, _)| name == Path::new(path));
+            let found = named.next().map(|(_, bytes)| bytes.clone());
+            found.ok_or_else(|| "is not among the files".to_owned())
+        };
+        let name = file.to_string_lossy();
+        let system = traxtent_disksim::load_system(&name, text, disk.as_deref(), &sources)
+            .map_err(RunError::input)?;
+        let names = files.iter().map(|(name, _)| name.clone());
+        Machine::of_system(target, system, names.collect())
+    }
+
+    /// Returns a machine with one drive, which a profile describes.
+    ///
+    /// # Errors
+    /// Returns an error if the profile's geometry is invalid.
+    pub fn of_profile(target: &str, name: String, profile: Profile) -> Result<Machine> {
+        Ok(Machine {
+            target: target.to_owned(),
+            drives: vec![NamedDrive::new(name, profile, Arc::from([]))?],
+            synthio: None,
+            seed: None,
+            system: None,
+        })
+    }
+
+    fn of_system(target: &str, system: System, files: Vec<PathBuf>) -> Result<Machine> {
+        let files: Arc<[PathBuf]> = files.into();
+        let drives = system.disks.iter().map(|disk| {
+            NamedDrive::new(disk.name.clone(), disk.profile.clone(), Arc::clone(&files))
+        });
+        Ok(Machine {
+            target: target.to_owned(),
+            drives: drives.collect::<Result<_>>()?,
+            synthio: system.synthio.clone(),
+            seed: system.seed,
+            system: Some(Arc::new(system)),
+        })
+    }
+
     /// Returns the only drive of the target.
     ///
     /// # Errors
@@ -273,19 +325,7 @@ fn load_disksim(
     for warning in &system.warnings {
         observer.warn(&warning.to_string());
     }
-    let files: Arc<[PathBuf]> = files.into_inner().into();
-    let drives = system
-        .disks
-        .iter()
-        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone(), Arc::clone(&files)))
-        .collect::<Result<_>>()?;
-    Ok(Machine {
-        target: target.to_owned(),
-        drives,
-        synthio: system.synthio.clone(),
-        seed: system.seed,
-        system: Some(Arc::new(system)),
-    })
+    Machine::of_system(target, system, files.into_inner())
 }
 
 fn read_profile(path: &Path) -> Result<Profile> {

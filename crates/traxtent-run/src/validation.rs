@@ -260,7 +260,24 @@ pub fn compare(
     set: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<Option<Comparison>> {
-    let replayed = replay(pair, plan, set, observer)?;
+    let mut machine = Machine::load(&pair.target, observer)?;
+    for (key, value) in set {
+        machine.set(key, value)?;
+    }
+    compare_on(&machine, pair, plan, observer)
+}
+
+/// Replays a trace on a machine instead of its own drive, as [`compare`] does.
+///
+/// # Errors
+/// See [`compare`].
+pub fn compare_on(
+    machine: &Machine,
+    pair: &TracePair,
+    plan: &TracePlan,
+    observer: &dyn Observer,
+) -> Result<Option<Comparison>> {
+    let replayed = replay(pair, machine, plan, observer)?;
     if replayed.is_none() {
         let trace = pair.trace.display();
         observer.note(&format!(
@@ -279,18 +296,14 @@ struct Replayed {
 /// Replays a trace. Returns `None` if it has no measured times.
 fn replay(
     pair: &TracePair,
+    machine: &Machine,
     plan: &TracePlan,
-    set: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<Option<Replayed>> {
-    let mut machine = Machine::load(&pair.target, observer)?;
-    for (key, value) in set {
-        machine.set(key, value)?;
-    }
-    let Some(plan) = plan.for_comparison(&pair.trace, &machine, observer)? else {
+    let Some(plan) = plan.for_comparison(&pair.trace, machine, observer)? else {
         return Ok(None);
     };
-    let mut source = plan.open(&pair.trace, &machine)?;
+    let mut source = plan.open(&pair.trace, machine)?;
     let mut requests = Vec::new();
     let mut pulse = Pulse::new(observer);
     simulate(&mut machine.host()?, &mut source, |outcome| {

@@ -4,8 +4,11 @@
 //! no room for. Events happen in order of time. Among events at the same picosecond, completions
 //! come before arrivals, and drives come in the order of their numbers.
 
+use std::fmt;
+use std::sync::Arc;
+
 use traxtent_layout::raid::{Level, RaidError};
-use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
+use traxtent_model::drive::{Breakdown, Completion, Drive, QueuePolicy, RequestError, SharedBus};
 use traxtent_model::profile::Scheduler;
 use traxtent_units::{Sectors, SimTime, Span};
 use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, WorkloadError};
@@ -23,6 +26,17 @@ pub const QUEUE_MAX: usize = 1 << 20;
 pub struct Host {
     ports: Vec<DriveQueue<Drive>>,
     arrays: Arrays,
+    placement: Option<Placement>,
+}
+
+/// A user's placement of requests.
+#[derive(Clone)]
+struct Placement(Arc<dyn Fn(&mut Arrival) + Send + Sync>);
+
+impl fmt::Debug for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Placement")
+    }
 }
 
 /// A request that has been served, as its host sees it.
@@ -115,7 +129,24 @@ impl Host {
         Host {
             ports: drives.into_iter().map(DriveQueue::new).collect(),
             arrays: Arrays::default(),
+            placement: None,
         }
+    }
+
+    /// Lets a policy of the user choose among the requests that wait in one drive.
+    ///
+    /// # Panics
+    /// Panics if the drive does not exist.
+    pub fn with_queue_policy(mut self, drive: usize, policy: Box<dyn QueuePolicy>) -> Host {
+        self.ports[drive].unit_mut().set_queue_policy(Some(policy));
+        self
+    }
+
+    /// Lets a function of the user change where each request goes before the host takes it: its
+    /// device, LBN, sectors or kind.
+    pub fn with_placement(mut self, place: impl Fn(&mut Arrival) + Send + Sync + 'static) -> Host {
+        self.placement = Some(Placement(Arc::new(place)));
+        self
     }
 
     /// Orders the host's queue of one drive by `scheduler`, with at most `depth` requests at the
@@ -186,7 +217,10 @@ impl Host {
     }
 
     /// Takes a request for a device of the host.
-    fn arrive(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+    fn arrive(&mut self, mut arrival: Arrival) -> Result<(), SimulateError> {
+        if let Some(Placement(place)) = &self.placement {
+            place(&mut arrival);
+        }
         let (number, device, devices) = (arrival.tag + 1, arrival.device, self.devices());
         if device as usize >= devices {
             return Err(SimulateError::Device {

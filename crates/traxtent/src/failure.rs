@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use traxtent_run::RunError;
@@ -53,14 +52,14 @@ impl Failure {
 
     /// Prints the error, and returns the exit status. If a signal has interrupted the work, the
     /// process ends by this signal, so that the shell that runs it stops too.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> u8 {
         let lines = self.line().into_iter().flat_map(str::lines);
         lines.for_each(print_line);
         if let Failure::Interrupted(_, signal) = self {
             // This returns only if the signal does not end processes.
             let _ = signal_hook::low_level::emulate_default_handler(*signal);
         }
-        ExitCode::from(match self {
+        match self {
             Failure::Closed => 0,
             Failure::Finding(_) => 1,
             Failure::Input(_) => 2,
@@ -68,7 +67,7 @@ impl Failure {
             Failure::NotTrustworthy(_) => 4,
             Failure::Interrupted(_, signal) => u8::try_from(128 + signal).unwrap_or(3),
             Failure::Status(status) => *status,
-        })
+        }
     }
 
     /// Returns the line to print, or the lines, if any.

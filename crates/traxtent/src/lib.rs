@@ -95,6 +95,7 @@ mod failure;
 mod fault;
 mod file;
 mod html;
+mod invocation;
 #[cfg(feature = "lab")]
 mod lab;
 mod logging;
@@ -176,6 +177,7 @@ enum Verb {
 /// The message of a build without the experiments.
 const NO_LAB: &str = "this build lacks the experiments; rebuild it with the feature `lab`";
 
+pub use invocation::Invocation;
 pub use manual::man_page;
 
 /// Returns the definition of the command line, for generating manual pages and completions.
@@ -185,10 +187,20 @@ pub fn command() -> clap::Command {
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+    ExitCode::from(run(Invocation::of_process()))
+}
+
+/// Runs the command, and returns its exit status. Wrong usage, `--help` and `--version` end the
+/// process.
+pub fn run(invocation: Invocation) -> u8 {
+    let name = std::ffi::OsString::from("traxtent");
+    let words = std::iter::once(&name).chain(&invocation.arguments);
+    let matches = command().try_get_matches_from(words);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
+    invocation.keep();
     logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
@@ -214,7 +226,7 @@ pub fn main() -> ExitCode {
         Verb::Man { verb } => man(verb),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => failure.report(),
     }
 }

@@ -8,7 +8,9 @@ use traxtent_layout::video::BitRate;
 use traxtent_run::data_file;
 use traxtent_units::byte_size::parse_byte_size;
 use traxtent_units::{Lbn, Span};
-use traxtent_workload::{ReplayPace, TraceFormat};
+use traxtent_workload::TraceFormat;
+
+pub(crate) use traxtent_run::{parse_pace as pace, parse_speed as speed};
 
 /// Returns a parser for the name of a trace format.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
@@ -17,22 +19,6 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
         name.parse::<TraceFormat>()
             .expect("only names of formats pass")
     })
-}
-
-/// Parses the pace at which a trace's requests are issued.
-pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
-    match text {
-        "recorded" => return Ok(ReplayPace::Recorded { speed: 1.0 }),
-        "semi-closed" => return Ok(ReplayPace::SemiClosed),
-        _ => {}
-    }
-    text.strip_prefix("closed:")
-        .and_then(|count| count.parse().ok())
-        .filter(|count| (1..=65_536).contains(count))
-        .map(|outstanding| ReplayPace::Closed { outstanding })
-        .ok_or_else(|| {
-            "expected recorded, semi-closed or closed:N with N from 1 to 65536".to_owned()
-        })
 }
 
 /// Parses the name of a file to write where `-` has no meaning.
@@ -61,14 +47,6 @@ pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
         .filter(|range: &Range<u64>| range.start < range.end)
         .map(|range| Lbn(range.start)..Lbn(range.end))
         .ok_or_else(|| "expected FIRST..END, where END is the first LBN after the range".to_owned())
-}
-
-/// Parses a factor for the speed of a replay.
-pub(crate) fn speed(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|speed| (1e-6..=1e6).contains(speed))
-        .ok_or_else(|| "expected a number from 0.000001 to 1000000".to_owned())
 }
 
 /// Parses a bit rate, a number with its unit.

@@ -22,9 +22,9 @@ use traxtent_units::{Lbn, Sectors};
 
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
-use crate::map::read_map;
 use crate::output;
 use crate::parse;
+use traxtent_run::read_map;
 
 /// Print the commands that create a stack from scratch: partition, RAID, LVM, LUKS, file system
 ///

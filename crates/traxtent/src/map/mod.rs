@@ -20,7 +20,7 @@ use crate::overwrite;
 use crate::parse;
 use crate::plot;
 pub(crate) use draw::draw_tracks;
-pub(crate) use subject::{Subject, read_map};
+pub(crate) use subject::Subject;
 pub(crate) use summary::of_file as write_summary;
 
 /// Show the track layout of a drive, or of a map that a probe has written

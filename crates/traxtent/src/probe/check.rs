@@ -13,9 +13,9 @@ use traxtent_units::Rng;
 
 use super::meter::ProbeMeter;
 use crate::failure::{Failure, Result};
-use crate::map::read_map;
 use crate::output;
 use crate::progress::Progress;
+use traxtent_run::read_map;
 
 /// The size of the sample.
 const SAMPLE: CheckSample = CheckSample {

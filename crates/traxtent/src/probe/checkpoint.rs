@@ -8,8 +8,8 @@ use traxtent_map::MapFile;
 
 use super::Args;
 use crate::failure::{Failure, Result};
-use crate::map::read_map;
 use crate::output;
+use traxtent_run::read_map;
 
 /// The interval at which the file is written. A shorter probe has no checkpoint, unless it is
 /// stopped.

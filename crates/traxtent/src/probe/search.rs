@@ -319,7 +319,7 @@ mod tests {
     use traxtent_sim::SimTarget;
 
     use super::*;
-    use crate::map::read_map;
+    use traxtent_run::read_map;
 
     const DRIVE: &str = "hp-c2247";
 

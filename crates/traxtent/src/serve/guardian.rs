@@ -11,7 +11,7 @@ use std::env;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use traxtent_server::control::remove_stale_socket;
 use super::folder::private_folder;
 use super::session::{GUARDIAN_VARIABLE, exit_with};
 use crate::failure::{Failure, Result};
+use crate::invocation;
 
 /// The time within which the child should exit after it has shut down its sockets.
 const LINGERING: Duration = Duration::from_millis(200);
@@ -76,9 +77,8 @@ fn guard(folder: &Path) -> Result<()> {
     let mut signals = Signals::new(signals.into_iter().chain(hangup)).map_err(failed)?;
     let (own, childs) = UnixStream::pair().map_err(failed)?;
     rustix::io::fcntl_setfd(&childs, FdFlags::empty()).map_err(|errno| failed(errno.into()))?;
-    let program = env::current_exe().map_err(failed)?;
-    let child = Command::new(program)
-        .args(env::args_os().skip(1))
+    let child = invocation::again()
+        .map_err(failed)?
         .env(
             GUARDIAN_VARIABLE,
             format!("{} {}", std::process::id(), folder.display()),

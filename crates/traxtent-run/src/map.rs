@@ -1,0 +1,61 @@
+//! Track maps in files.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use traxtent_map::{Identity, MapFile, MapSource, TrackMap, TrackMapError};
+use traxtent_units::Sectors;
+
+use crate::error::{Result, RunError};
+use crate::input;
+
+/// The maximum size of a map file in bytes.
+const FILE_BYTES: u64 = 256 << 20;
+
+/// The sector size assumed for a list of tracks, which does not state it.
+const LIST_SECTOR_BYTES: u32 = 512;
+
+/// Returns the map in a file, which is a map file or a list of tracks as CSV; `None` if the file is
+/// not a map.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, or if the map is damaged.
+pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
+    let mut file = input::open(path)?;
+    let start = file
+        .fill_buf()
+        .map_err(|error| RunError::file(path, &error))?;
+    if MapFile::recognize(start) {
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| RunError::file(path, &error))?;
+        if bytes.len() as u64 > FILE_BYTES {
+            let problem = format!("is longer than {FILE_BYTES} bytes");
+            return Err(RunError::at(path.display(), problem));
+        }
+        let map = MapFile::read(&bytes).map_err(|error| wrong(path, error))?;
+        return Ok(Some(map));
+    }
+    if !start.starts_with(b"first_lbn,") {
+        return Ok(None);
+    }
+    let tracks = TrackMap::read_csv(file).map_err(|error| wrong(path, error))?;
+    let identity = Identity {
+        capacity: Sectors(tracks.end().0),
+        logical_bytes: LIST_SECTOR_BYTES,
+        physical_bytes: LIST_SECTOR_BYTES,
+        ..Identity::default()
+    };
+    Ok(Some(MapFile::new(identity, MapSource::List, tracks)))
+}
+
+fn wrong(path: &Path, error: TrackMapError) -> RunError {
+    match error {
+        TrackMapError::Line { line, problem } => {
+            RunError::at(format!("{}:{line}", path.display()), problem)
+        }
+        TrackMapError::Io { error, .. } => RunError::file(path, &error),
+        _ => RunError::at(path.display(), error),
+    }
+}
