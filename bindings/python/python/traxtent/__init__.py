@@ -1,0 +1,79 @@
+"""Exact models of disks: simulate workloads, find tracks, test on a drive with faults.
+
+>>> import traxtent
+>>> result = traxtent.simulate("atlas10k2", "random,read=66%,size=8,count=10000")
+>>> result.summary["requests"]
+10000
+
+Times are in milliseconds of simulated time, sizes in logical sectors, and positions are LBNs
+(logical block numbers), unless a name says otherwise. All errors are of the class `TraxtentError`.
+"""
+
+from traxtent._analysis import Finding, Verdict, calibrate, check, validate
+from traxtent._simulate import simulate, simulate_batches
+from traxtent._traxtent import (
+    ArrayLocation,
+    BatchIterator,
+    Boundaries,
+    Calibration,
+    Completion,
+    Disk,
+    Drive,
+    FileError,
+    Head,
+    InputError,
+    PowerCut,
+    ProbeResult,
+    RaidArray,
+    Request,
+    RequestBatch,
+    RequestLog,
+    Result,
+    StoppedError,
+    Track,
+    TrackMap,
+    TraxtentError,
+    WaitingQueue,
+    WaitingRequest,
+    __version__,
+    drives,
+    excluded_blocks,
+    probe,
+)
+
+__all__ = [
+    "ArrayLocation",
+    "BatchIterator",
+    "Boundaries",
+    "Calibration",
+    "Completion",
+    "Disk",
+    "Drive",
+    "FileError",
+    "Finding",
+    "Head",
+    "InputError",
+    "PowerCut",
+    "ProbeResult",
+    "RaidArray",
+    "Request",
+    "RequestBatch",
+    "RequestLog",
+    "Result",
+    "StoppedError",
+    "Track",
+    "TrackMap",
+    "TraxtentError",
+    "Verdict",
+    "WaitingQueue",
+    "WaitingRequest",
+    "__version__",
+    "calibrate",
+    "check",
+    "drives",
+    "excluded_blocks",
+    "probe",
+    "simulate",
+    "simulate_batches",
+    "validate",
+]

@@ -1,0 +1,157 @@
+"""Comparisons with measured traces, calibration, and checks of alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from traxtent import _traxtent
+from traxtent._simulate import DriveLike, Setting, _options
+from traxtent._traxtent import Calibration
+
+PathLikes = str | PathLike[str] | Iterable[str | PathLike[str]]
+"""A path, or several."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The agreement of a model with the measured times of one trace.
+
+    Attributes:
+        trace: The name of the trace.
+        requests: The number of requests that were compared.
+        rms_ms: The demerit: the root mean square horizontal distance between the distributions of
+            simulated and measured response times, in milliseconds.
+        rms_binned_ms: The same from histograms, as by DiskSim's tool ``rms``.
+        rms_share: The demerit as a share of the measured mean.
+        mean_ms: The mean of the simulated response times.
+        measured_mean_ms: The mean of the measured ones.
+        noise_p95_ms: The demerit that 19 of 20 perfect models would stay below.
+        noise_median_ms: The median of the demerits of perfect models.
+        hits: The agreement on reads from the buffer, or None if it cannot be determined.
+        classes: The agreement for each class of requests.
+
+    Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer, 1994.
+
+    """
+
+    trace: str
+    requests: int
+    rms_ms: float
+    rms_binned_ms: float
+    rms_share: float
+    mean_ms: float
+    measured_mean_ms: float
+    noise_p95_ms: float
+    noise_median_ms: float
+    hits: Mapping[str, Any] | None
+    classes: tuple[Mapping[str, Any], ...]
+
+
+def validate(
+    paths: PathLikes,
+    *more: str | PathLike[str],
+    drive: DriveLike | None = None,
+    set: Mapping[str, Setting] | None = None,
+    **options: Any,
+) -> list[Verdict]:
+    """Compare simulated response times with measured ones, as ``traxtent validate`` does.
+
+    Args:
+        paths: A trace with measured times, the DiskSim parameters beside it, or a directory of
+            both; or several.
+        more: Further paths.
+        drive: Replay every trace on this drive. Without it, ``NAME.trace`` needs ``NAME.parv``.
+        set: Figures of every drive to replace.
+        options: The options for reading traces, as for `simulate`.
+
+    Raises:
+        InputError: A trace cannot be compared, or there is none.
+        FileError: A file cannot be read.
+
+    """
+    all_paths = [paths, *more] if more or isinstance(paths, str | PathLike) else list(paths)
+    changes = None if set is None else dict(set)
+    found = _traxtent.validate_traces(all_paths, drive, changes, _options(**options))
+    return [Verdict(**{**verdict, "classes": tuple(verdict["classes"])}) for verdict in found]
+
+
+def calibrate(
+    drive: DriveLike,
+    traces: PathLikes,
+    *,
+    holdout: float = 0.5,
+    keep: Iterable[str] = (),
+    **options: Any,
+) -> Calibration:
+    """Fit a drive to measured traces, and judge the fit on the rest of them.
+
+    Args:
+        drive: The drive to begin with.
+        traces: A trace with measured times, or several.
+        holdout: The share at the end of each trace that is only judged, from 0.1 to 0.9.
+        keep: The keys of figures that are not changed.
+        options: The options for reading traces, as for `simulate`.
+
+    Raises:
+        InputError: A trace has too few measured requests, or does not fit the drive.
+        FileError: A file cannot be read.
+
+    """
+    return _traxtent.calibrate_drive(drive, traces, holdout, list(keep), _options(**options))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem of alignment.
+
+    Attributes:
+        rule: The name of the rule, such as ``partition-start``.
+        severity: ``info``, ``warning`` or ``fault``.
+        layer: The layer that has to be changed.
+        what: One sentence that describes the problem.
+        fix: The commands that fix it, as a dict of ``note`` and ``commands``, or None.
+        cost: Its cost on the model of the drive, as a dict, or None.
+        details: The other keys of ``traxtent check --json``.
+
+    """
+
+    rule: str
+    severity: str
+    layer: Mapping[str, Any]
+    what: str
+    fix: Mapping[str, Any] | None
+    cost: Mapping[str, Any] | None
+    details: Mapping[str, Any]
+
+
+def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[Finding]:
+    """Check the alignment of images and block devices, as ``traxtent check`` does.
+
+    Args:
+        paths: Images or devices. Without any, the drives of this machine are checked.
+        drive: The drive that holds them; its tracks are then checked too.
+
+    Returns:
+        The findings, the worst first. A file that cannot be understood is a finding too.
+
+    Raises:
+        FileError: A file does not exist or cannot be read.
+
+    """
+    layers, rows = _traxtent.check_targets(list(paths), drive)
+    known = {"rule", "severity", "layer", "what", "fix", "cost"}
+    return [
+        Finding(
+            rule=row["rule"],
+            severity=row["severity"],
+            layer=layers[row["layer"]],
+            what=row["what"],
+            fix=row.get("fix"),
+            cost=row.get("cost"),
+            details={key: value for key, value in row.items() if key not in known},
+        )
+        for row in rows
+    ]

@@ -1,0 +1,69 @@
+"""Pictures and tables of results."""
+
+from __future__ import annotations
+
+import html
+import importlib
+from typing import Any
+
+from traxtent._traxtent import Result
+
+
+class Svg:
+    """A picture in SVG, which notebooks show.
+
+    Attributes:
+        text: The picture.
+
+    """
+
+    def __init__(self, text: str) -> None:
+        """Keep the picture."""
+        self.text = text
+
+    def _repr_svg_(self) -> str:
+        return self.text
+
+    def save(self, path: str) -> None:
+        """Write the picture to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.text)
+
+
+def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:
+    """Draw the distribution of response times with matplotlib, or as SVG without it."""
+    if ax is None:
+        try:
+            pyplot = importlib.import_module("matplotlib.pyplot")
+        except ImportError:
+            return Svg(result.to_svg(log_x=log_x, log_y=log_y))
+        ax = pyplot.subplots()[1]
+    times = [time for time, _ in result.distribution]
+    shares = [share for _, share in result.distribution]
+    if log_y:
+        shares = [max(1 - share, 1e-9) for share in shares]
+        ax.set_yscale("log")
+    if log_x:
+        ax.set_xscale("log")
+    ax.step(times, shares, where="post", label=result.drive.target)
+    ax.set_xlabel("response time, ms")
+    ax.set_ylabel("share of slower requests" if log_y else "share of requests")
+    ax.set_title(result.workload)
+    return ax
+
+
+def to_html(result: Result) -> str:
+    """Return the figures as a table, with the distribution."""
+    rows = []
+    for key, value in result.summary.items():
+        if isinstance(value, dict):
+            cell = ", ".join(f"{name} {number(part)}" for name, part in value.items())
+        else:
+            cell = number(value)
+        rows.append(f"<tr><th>{html.escape(key)}</th><td>{html.escape(cell)}</td></tr>")
+    return f"<table>{''.join(rows)}</table>{result.to_svg()}"
+
+
+def number(value: object) -> str:
+    """Return a value with a reasonable number of digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,198 @@
+"""Simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
+
+from traxtent import _traxtent
+from traxtent._traxtent import BatchIterator, Drive, Head, Request, Result, WaitingQueue
+
+DriveLike = Drive | str | PathLike[str]
+"""A drive, or the target that names it."""
+
+Setting = str | int | float | bool | Sequence[object]
+"""The value of a figure, as `--set` accepts it."""
+
+Progress = bool | Callable[[int, "int | None"], object] | None
+"""Whether progress is shown, or a function of the requests done and of all requests."""
+
+Scheduler = Callable[[float, Head, WaitingQueue], int]
+"""A queue scheduler: an index in the queue, from the time in milliseconds and the heads."""
+
+Placement = Callable[[Request], "int | Request"]
+"""A placement of requests: an LBN, or the request to issue instead."""
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table with the Arrow PyCapsule interface, such as one of polars, pyarrow or pandas."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table as an Arrow stream."""
+
+
+Workload = str | PathLike[str] | ArrowTable | Iterable[Any] | Callable[[], Iterable[Request]] | None
+"""The requests to simulate; see `simulate`."""
+
+
+def simulate(
+    drive: DriveLike,
+    workload: Workload = None,
+    *,
+    seed: int | None = None,
+    log: bool = False,
+    warmup: int = 0,
+    set: Mapping[str, Setting] | None = None,
+    more: Sequence[DriveLike] = (),
+    device: int | None = None,
+    format: str | None = None,
+    columns: str | None = None,
+    units: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    where: str | Sequence[str] | None = None,
+    reads: str | Sequence[str] | None = None,
+    writes: str | Sequence[str] | None = None,
+    arrival: str | None = None,
+    replay: str | None = None,
+    speed: float | None = None,
+    scheduler: Scheduler | None = None,
+    place: Placement | None = None,
+    progress: Progress = None,
+) -> Result:
+    """Simulate a workload on a drive.
+
+    The results are those of the command `traxtent sim` with the same arguments, to the last bit.
+    The GIL is released meanwhile, and Ctrl-C ends the simulation.
+
+    Args:
+        drive: A `Drive`, or the target that names it.
+        workload: The requests, which are one of these:
+
+            - A line of the workload grammar, such as ``"random,read=66%,size=8,count=10000"``.
+            - The path of a trace, plain or as gzip or zstd, or of a TOML file with a workload.
+            - A table with ``__arrow_c_stream__`` (pyarrow, polars, pandas) and the columns ``lbn``
+              and ``sectors``; ``at_ms``, the times of issue in milliseconds in ascending order;
+              and optionally ``op`` (``read``, ``write``, ``flush`` or ``verify``), ``device`` and
+              ``fua``.
+            - A generator function or generator that yields a `Request` and receives its
+              `Completion`: ``done = yield Request(lbn, sectors)``. It has one request outstanding.
+              A list of them is as many clients, which the drive serves at the same time.
+            - Any other iterable of `Request`. A request with ``at_ms`` is issued at that time;
+              another is issued once all earlier ones are complete.
+            - None: the workload in the drive's DiskSim parameters.
+        seed: The seed of a synthetic workload, instead of the one in it.
+        log: Whether the result keeps one row per request, about 150 bytes each.
+        warmup: The number of requests, the first to complete, that all figures exclude.
+        set: Figures of the drive and, as ``workload.KEY``, of the workload, to replace.
+        more: The drives of the next devices of a trace or table.
+        device: Replay only the requests of this device of a trace.
+        format: The trace's format, if it is not recognized.
+        columns: Read the trace as text with these columns, such as ``time=1,op=2,lbn=3,sectors=4``.
+        units: The units of times and addresses, with ``columns``.
+        delimiter: The separator of columns: one character, ``tab`` or ``blanks``.
+        where: Skip lines with other values of a column.
+        reads: Values of ``op=`` that mean a read.
+        writes: Values of ``op=`` that mean a write.
+        arrival: The event of blkparse output that counts as arrival: ``dispatch`` or ``queue``.
+        replay: ``recorded``, ``semi-closed`` or ``closed:N``.
+        speed: The factor by which recorded arrivals are faster.
+        scheduler: A queue scheduler, ``pick(now_ms, head, waiting) -> index``, that replaces the
+            drive's. It is asked whenever the arm is free and at least two requests wait; see
+            `Head` and `WaitingQueue`.
+        place: A placement of requests, ``place(request) -> lbn`` or ``Request``, called for each
+            request before the drive receives it.
+        progress: True shows progress, False does not, and a function is called with the requests
+            done and their total, if known. By default, a bar of tqdm is shown after a second if
+            tqdm is installed and standard error is a terminal or a notebook.
+
+    Raises:
+        InputError: An argument, the content of a file or a row of a table is invalid, or a request
+            extends beyond the drive.
+        FileError: A file cannot be read.
+        Exception: Whatever a generator, a scheduler or a placement raises, with its traceback.
+
+    """
+    options = _options(
+        more=list(more),
+        device=device,
+        format=format,
+        columns=columns,
+        units=units,
+        delimiter=delimiter,
+        where=where,
+        reads=reads,
+        writes=writes,
+        arrival=arrival,
+        replay=replay,
+        speed=speed,
+    )
+    changes = None if set is None else dict(set)
+    return _traxtent.simulate_run(
+        drive, workload, seed, log, warmup, changes, progress, options, scheduler, place
+    )
+
+
+def simulate_batches(
+    drive: DriveLike,
+    workload: Workload = None,
+    *,
+    rows: int = 65_536,
+    seed: int | None = None,
+    warmup: int = 0,
+    set: Mapping[str, Setting] | None = None,
+    scheduler: Scheduler | None = None,
+    place: Placement | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> BatchIterator:
+    """Simulate a workload, and hand over its requests batch by batch in bounded memory.
+
+    The simulation runs in another thread, a few batches ahead, and ends when the iterator is
+    deleted.
+
+    Args:
+        drive: As for `simulate`.
+        workload: As for `simulate`.
+        rows: The number of requests in a batch, from 1 to 2**24.
+        seed: As for `simulate`.
+        warmup: As for `simulate`.
+        set: As for `simulate`.
+        scheduler: As for `simulate`.
+        place: As for `simulate`.
+        progress: As for `simulate`.
+        options: The other arguments of `simulate`.
+
+    Returns:
+        An iterator of `RequestBatch`. After the last one, its ``result`` is the `Result`.
+
+    Raises:
+        Exception: As for `simulate`; errors during the simulation are raised by the iterator.
+
+    """
+    unknown = options.keys() - _TRACE_OPTIONS
+    if unknown:
+        raise TypeError(f"simulate_batches() got an unexpected argument {min(unknown)!r}")
+    changes = None if set is None else dict(set)
+    return _traxtent.simulate_in_batches(
+        drive,
+        workload,
+        seed,
+        rows,
+        warmup,
+        changes,
+        progress,
+        _options(**options),
+        scheduler,
+        place,
+    )
+
+
+_TRACE_OPTIONS = frozenset(
+    "more device format columns units delimiter where reads writes arrival replay speed".split()
+)
+
+
+def _options(**options: object) -> dict[str, object]:
+    return {key: value for key, value in options.items() if value is not None and value != []}

@@ -1,0 +1,16 @@
+//! Tables for and from other Python packages, through the Arrow PyCapsule interface.
+//!
+//! Buffers are handed over without a copy: an exported structure holds a reference to the batch
+//! that it shows. The interface consists of three structures in C, and this package needs three
+//! types of columns; the `arrow` crates would multiply the time of a build for that.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
+
+mod export;
+mod ffi;
+mod import;
+mod table;
+
+pub(crate) use export::{array_capsules, stream_capsule};
+pub(crate) use import::{ImportError, TableStream, Values, whole_numbers};
+pub(crate) use table::{Batch, Column, ColumnKind, Field, TextColumn};

@@ -1,0 +1,160 @@
+//! Progress, warnings and Ctrl-C of long work.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use traxtent_run::{Machine, Observer, RunError};
+
+use crate::errors::run_error;
+
+/// The interval at which signals are looked for. Ctrl-C must end work within 0.2 s.
+const SIGNALS_EVERY: Duration = Duration::from_millis(40);
+
+/// The time after which work is long enough to show its progress.
+const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+
+/// An observer that calls Python.
+pub(crate) struct PythonObserver {
+    /// The argument `progress`.
+    progress: Option<Py<PyAny>>,
+    /// The number of requests, if it is known.
+    total: Option<u64>,
+    done: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    begun: Instant,
+    last_look: Instant,
+    /// The function that shows progress, once there is one; `None` inside if there is to be none.
+    report: Option<Option<Py<PyAny>>>,
+    warnings: Vec<String>,
+    /// The exception that stops the work.
+    exception: Option<PyErr>,
+    stopped: bool,
+}
+
+impl PythonObserver {
+    pub(crate) fn new(progress: Option<Py<PyAny>>, total: Option<u64>) -> PythonObserver {
+        let now = Instant::now();
+        PythonObserver {
+            progress,
+            total,
+            done: AtomicU64::new(0),
+            state: Mutex::new(State {
+                begun: now,
+                last_look: now,
+                report: None,
+                warnings: Vec::new(),
+                exception: None,
+                stopped: false,
+            }),
+        }
+    }
+
+    /// Stops the work at the next opportunity.
+    pub(crate) fn stop_now(&self) {
+        self.lock().stopped = true;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // A panic while the state was locked is reported by itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows the collected warnings, and returns the result of the work: its exception if Python
+    /// has stopped it.
+    pub(crate) fn finish<T>(&self, py: Python<'_>, result: Result<T, RunError>) -> PyResult<T> {
+        let (warnings, exception, report) = {
+            let mut state = self.lock();
+            (
+                std::mem::take(&mut state.warnings),
+                state.exception.take(),
+                state.report.take().flatten(),
+            )
+        };
+        if let Some(report) = report {
+            report
+                .bind(py)
+                .call1((self.done.load(Ordering::Relaxed), self.total, true))?;
+        }
+        if let Some(exception) = exception {
+            return Err(exception);
+        }
+        let value = result.map_err(run_error)?;
+        for warning in warnings {
+            let text = std::ffi::CString::new(warning).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(value)
+    }
+
+    fn look(&self) -> bool {
+        let mut state = self.lock();
+        if state.stopped {
+            return true;
+        }
+        if state.last_look.elapsed() < SIGNALS_EVERY {
+            return false;
+        }
+        state.last_look = Instant::now();
+        let show = state.begun.elapsed() >= PROGRESS_AFTER;
+        let known = state.report.is_some();
+        drop(state);
+        // Not locked: Python code may run here, in this thread or another.
+        let looked = Python::attach(|py| {
+            py.check_signals()?;
+            if show && !known {
+                let report = self.reporter(py)?;
+                self.lock().report = Some(report);
+            }
+            let report = self
+                .lock()
+                .report
+                .as_ref()
+                .and_then(|report| report.as_ref().map(|report| report.clone_ref(py)));
+            if let Some(report) = report {
+                let done = self.done.load(Ordering::Relaxed);
+                report.bind(py).call1((done, self.total, false))?;
+            }
+            Ok(())
+        });
+        if let Err(exception) = looked {
+            let mut state = self.lock();
+            state.exception = Some(exception);
+            state.stopped = true;
+        }
+        self.lock().stopped
+    }
+
+    fn reporter(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let module = py.import("traxtent._progress")?;
+        let wanted = self.progress.as_ref().map(|progress| progress.bind(py));
+        let report = module.call_method1("reporter", (wanted, self.total))?;
+        Ok((!report.is_none()).then(|| report.unbind()))
+    }
+}
+
+impl Observer for PythonObserver {
+    fn add(&self, requests: u64) {
+        self.done.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    fn warn(&self, line: &str) {
+        self.lock().warnings.push(line.to_owned());
+    }
+
+    fn stop(&self) -> bool {
+        self.look()
+    }
+}
+
+/// Loads a target. DiskSim parameters that are not modelled cause warnings.
+pub(crate) fn load_machine(py: Python<'_>, text: &str) -> PyResult<Machine> {
+    let observer = PythonObserver::new(None, None);
+    let loaded = py.detach(|| Machine::load(text, &observer));
+    observer.finish(py, loaded)
+}

@@ -1,0 +1,306 @@
+//! Requests and completions, as generators and policies see them.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use traxtent_model::drive::{Breakdown, ServedBy};
+use traxtent_sim::Outcome;
+use traxtent_units::request::Op;
+use traxtent_units::{Lbn, SimTime, Span};
+
+use crate::errors::{guarded, input_error};
+use crate::values::NewArguments;
+
+/// The latest time of a request, in milliseconds: about 100 days.
+const MS_MAX: f64 = 9e9;
+
+const PS_PER_MS: f64 = 1e9;
+
+/// A request for a simulated drive.
+///
+/// ``lbn`` is the first logical block, ``sectors`` the number of logical sectors, ``op`` one of
+/// ``read``, ``write``, ``flush`` and ``verify``; a flush has neither LBN nor sectors. ``fua``
+/// forces the access to the media. ``device`` is the drive, if there are several. ``at_ms`` is the
+/// time of issue in milliseconds of simulated time; ``delay_ms`` is a time after the completion of
+/// the previous request. Without either, the request is issued as soon as that is complete.
+///
+/// Raises ``InputError`` for values that no request can have.
+#[pyclass(frozen, eq, from_py_object, module = "traxtent")]
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) request: traxtent_units::request::Request,
+    pub(crate) device: u32,
+    pub(crate) at: Option<f64>,
+    pub(crate) delay: Option<f64>,
+}
+
+/// Returns the kind of request with this name.
+pub(crate) fn op_named(name: &str) -> Option<Op> {
+    Some(match name {
+        "read" => Op::Read,
+        "write" => Op::Write,
+        "flush" => Op::Flush,
+        "verify" => Op::Verify,
+        _ => return None,
+    })
+}
+
+/// The name of a kind of request.
+pub(crate) fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Flush => "flush",
+        Op::Verify => "verify",
+    }
+}
+
+/// Returns a time in milliseconds as simulated time; `None` if it is not one.
+pub(crate) fn span(ms: f64) -> Option<Span> {
+    (0.0..=MS_MAX)
+        .contains(&ms)
+        .then(|| Span((ms * PS_PER_MS).round() as u64))
+}
+
+/// Returns the problem of a time that [`span`] refuses.
+pub(crate) fn span_problem(name: &str, ms: f64) -> String {
+    format!("{name}: {ms}: expected a number of milliseconds from 0 to {MS_MAX:e}")
+}
+
+/// Returns a time in milliseconds.
+pub(crate) fn ms(time: Span) -> f64 {
+    time.0 as f64 / PS_PER_MS
+}
+
+fn checked_ms(name: &str, value: Option<f64>) -> PyResult<Option<f64>> {
+    match value {
+        Some(ms) if span(ms).is_none() => Err(input_error(span_problem(name, ms))),
+        value => Ok(value),
+    }
+}
+
+#[pymethods]
+impl Request {
+    #[new]
+    #[pyo3(signature = (lbn=0, sectors=0, op="read", *, at_ms=None, delay_ms=None, fua=false, device=0))]
+    fn new(
+        lbn: u64,
+        sectors: u32,
+        op: &str,
+        at_ms: Option<f64>,
+        delay_ms: Option<f64>,
+        fua: bool,
+        device: u32,
+    ) -> PyResult<Request> {
+        guarded(|| {
+            let kind = op_named(op).ok_or_else(|| {
+                input_error(format!("op: {op:?}: expected read, write, flush or verify"))
+            })?;
+            if (kind == Op::Flush) != (sectors == 0) || (kind == Op::Flush && lbn != 0) {
+                return Err(input_error(format!(
+                    "sectors: {sectors}: a flush has LBN 0 and 0 sectors, any other request at \
+                     least 1"
+                )));
+            }
+            if at_ms.is_some() && delay_ms.is_some() {
+                return Err(input_error("at_ms and delay_ms exclude each other"));
+            }
+            Ok(Request {
+                request: traxtent_units::request::Request {
+                    lbn: Lbn(lbn),
+                    sectors,
+                    op: kind,
+                    fua,
+                },
+                device,
+                at: checked_ms("at_ms", at_ms)?,
+                delay: checked_ms("delay_ms", delay_ms)?,
+            })
+        })
+    }
+
+    /// The first logical block; 0 for a flush.
+    #[getter]
+    fn lbn(&self) -> u64 {
+        self.request.lbn.0
+    }
+
+    /// The number of logical sectors; 0 for a flush.
+    #[getter]
+    fn sectors(&self) -> u32 {
+        self.request.sectors
+    }
+
+    /// ``read``, ``write``, ``flush`` or ``verify``.
+    #[getter]
+    fn op(&self) -> &'static str {
+        op_name(self.request.op)
+    }
+
+    /// Whether the access is forced to the media.
+    #[getter]
+    fn fua(&self) -> bool {
+        self.request.fua
+    }
+
+    /// The number of the drive, if there are several.
+    #[getter]
+    fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// The time of issue in milliseconds, if it is given.
+    #[getter]
+    fn at_ms(&self) -> Option<f64> {
+        self.at
+    }
+
+    /// The time after the previous completion in milliseconds, if it is given.
+    #[getter]
+    fn delay_ms(&self) -> Option<f64> {
+        self.delay
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        (self.request, self.device).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let mut text = match self.request.op {
+            Op::Flush => "Request(op=\"flush\"".to_owned(),
+            op => format!(
+                "Request({}, {}, {:?}",
+                self.lbn(),
+                self.sectors(),
+                op_name(op)
+            ),
+        };
+        for (name, value) in [("at_ms", self.at), ("delay_ms", self.delay)] {
+            if let Some(value) = value {
+                text += &format!(", {name}={value}");
+            }
+        }
+        if self.fua() {
+            text += ", fua=True";
+        }
+        if self.device > 0 {
+            text += &format!(", device={}", self.device);
+        }
+        text + ")"
+    }
+
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<NewArguments<'py, (u64, u32, &'static str)>> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("at_ms", self.at)?;
+        keywords.set_item("delay_ms", self.delay)?;
+        keywords.set_item("fua", self.fua())?;
+        keywords.set_item("device", self.device)?;
+        Ok(((self.lbn(), self.sectors(), self.op()), keywords))
+    }
+}
+
+/// A request that a simulated drive has completed. All times are in milliseconds.
+#[pyclass(frozen, module = "traxtent")]
+pub(crate) struct Completion {
+    outcome: Outcome,
+}
+
+impl Completion {
+    pub(crate) fn new(outcome: Outcome) -> Completion {
+        Completion { outcome }
+    }
+}
+
+#[pymethods]
+impl Completion {
+    /// The number of the request, from 0 in order of issue.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.outcome.arrival.tag
+    }
+
+    /// The number of the drive.
+    #[getter]
+    fn device(&self) -> u32 {
+        self.outcome.arrival.device
+    }
+
+    /// The first logical block.
+    #[getter]
+    fn lbn(&self) -> u64 {
+        self.outcome.arrival.request.lbn.0
+    }
+
+    /// The number of logical sectors.
+    #[getter]
+    fn sectors(&self) -> u32 {
+        self.outcome.arrival.request.sectors
+    }
+
+    /// ``read``, ``write``, ``flush`` or ``verify``.
+    #[getter]
+    fn op(&self) -> &'static str {
+        op_name(self.outcome.arrival.request.op)
+    }
+
+    /// The simulated time at which the request was issued.
+    #[getter]
+    fn issued_ms(&self) -> f64 {
+        ms(since_start(self.outcome.arrival.at))
+    }
+
+    /// The simulated time at which the request was complete.
+    #[getter]
+    fn completed_ms(&self) -> f64 {
+        ms(since_start(self.outcome.completion.completed))
+    }
+
+    /// The time from issue to completion.
+    #[getter]
+    fn response_ms(&self) -> f64 {
+        ms(self.outcome.response())
+    }
+
+    /// The components of the response time, which sum to it.
+    #[getter]
+    fn breakdown_ms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = PyDict::new(py);
+        for (name, part) in Breakdown::NAMES
+            .into_iter()
+            .zip(self.outcome.breakdown().parts())
+        {
+            parts.set_item(name, ms(part))?;
+        }
+        Ok(parts)
+    }
+
+    /// The part of the drive that served the request: ``media``, ``buffer`` or ``both``.
+    #[getter]
+    fn served(&self) -> &'static str {
+        match self.outcome.completion.served {
+            ServedBy::Media => "media",
+            ServedBy::Buffer => "buffer",
+            ServedBy::Both => "both",
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Completion {}: {} of {} at LBN {} in {:.3} ms>",
+            self.number(),
+            self.op(),
+            self.sectors(),
+            self.lbn(),
+            self.response_ms()
+        )
+    }
+}
+
+fn since_start(at: SimTime) -> Span {
+    Span(at.0)
+}

@@ -1,0 +1,354 @@
+//! The request log in columns, with the names and types of the command's Parquet log.
+
+use std::sync::{Arc, LazyLock};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use traxtent_model::drive::ServedBy;
+use traxtent_sim::Outcome;
+use traxtent_units::Span;
+use traxtent_units::request::Op;
+use traxtent_workload::trace::LOG_COLUMNS;
+
+use crate::arrow::{self, Batch, Column, ColumnKind, Field};
+use crate::errors::{guarded, input_error};
+
+/// The number of rows of a batch, unless the caller chooses it: about 10 MB.
+pub(crate) const BATCH_ROWS: usize = 1 << 16;
+
+/// The columns of the log.
+static FIELDS: LazyLock<Arc<[Field]>> =
+    LazyLock::new(|| LOG_COLUMNS.split(',').map(field).collect());
+
+fn field(name: &str) -> Field {
+    let kind = match name {
+        "op" | "served" => ColumnKind::Text,
+        "measured_ms" => ColumnKind::OptionalNumber,
+        _ if name.ends_with("_ms") => ColumnKind::Number,
+        _ => ColumnKind::Whole,
+    };
+    Field {
+        name: name.to_owned(),
+        kind,
+    }
+}
+
+/// Collects requests into batches.
+pub(crate) struct LogBuilder {
+    rows: usize,
+    batch: Batch,
+}
+
+impl LogBuilder {
+    /// Creates a builder for batches of `rows` requests.
+    pub(crate) fn new(rows: usize) -> LogBuilder {
+        LogBuilder {
+            rows,
+            batch: empty(rows.min(BATCH_ROWS)),
+        }
+    }
+
+    /// Adds a request; returns a batch if it is full.
+    #[inline]
+    pub(crate) fn push(&mut self, outcome: &Outcome) -> Option<Batch> {
+        self.add(outcome);
+        self.batch.rows += 1;
+        if self.batch.rows < self.rows {
+            return None;
+        }
+        let next = empty(self.rows.min(BATCH_ROWS));
+        Some(std::mem::replace(&mut self.batch, next))
+    }
+
+    /// Returns the last batch, unless it is empty.
+    pub(crate) fn finish(self) -> Option<Batch> {
+        (self.batch.rows > 0).then_some(self.batch)
+    }
+
+    #[inline]
+    fn add(&mut self, outcome: &Outcome) {
+        let arrival = &outcome.arrival;
+        let request = &arrival.request;
+        let op = match request.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Verify => "verify",
+        };
+        let served = match outcome.completion.served {
+            ServedBy::Media => "media",
+            ServedBy::Buffer => "buffer",
+            ServedBy::Both => "both",
+        };
+        let [
+            number,
+            device,
+            ops,
+            fua,
+            lbn,
+            sectors,
+            issued,
+            submitted,
+            completed,
+            response,
+            parts @ ..,
+            served_by,
+            measured,
+        ] = &mut self.batch.columns[..]
+        else {
+            unreachable!("the batch has the columns of the log");
+        };
+        // LBNs are far below 2^63, since a drive has fewer bytes than that.
+        whole(number, arrival.tag as i64);
+        whole(device, arrival.device.into());
+        text(ops, op);
+        whole(fua, request.fua.into());
+        whole(lbn, request.lbn.0 as i64);
+        whole(sectors, request.sectors.into());
+        time(issued, Span(arrival.at.0));
+        time(submitted, Span(outcome.completion.submitted.0));
+        time(completed, Span(outcome.completion.completed.0));
+        time(response, outcome.response());
+        for (column, part) in parts.iter_mut().zip(outcome.breakdown().parts()) {
+            time(column, part);
+        }
+        text(served_by, served);
+        match measured {
+            Column::OptionalNumber(numbers) => numbers.push(arrival.measured.map(ms)),
+            _ => unreachable!("the measured time is optional"),
+        }
+    }
+}
+
+fn empty(rows: usize) -> Batch {
+    let columns = FIELDS
+        .iter()
+        .map(|field| Column::with_capacity(field.kind, rows));
+    Batch {
+        rows: 0,
+        columns: columns.collect(),
+    }
+}
+
+#[inline]
+fn whole(column: &mut Column, value: i64) {
+    match column {
+        Column::Whole(values) => values.push(value),
+        _ => unreachable!("the column has whole numbers"),
+    }
+}
+
+#[inline]
+fn time(column: &mut Column, value: Span) {
+    match column {
+        Column::Number(values) => values.push(ms(value)),
+        _ => unreachable!("the column has numbers"),
+    }
+}
+
+#[inline]
+fn text(column: &mut Column, word: &str) {
+    match column {
+        Column::Text(texts) => texts.push(word),
+        _ => unreachable!("the column has texts"),
+    }
+}
+
+/// Returns a time in milliseconds, as the same number as in the command's Parquet log.
+#[inline]
+fn ms(time: Span) -> f64 {
+    const PS_PER_MS: f64 = 1e9;
+    time.0 as f64 / PS_PER_MS
+}
+
+/// The requests of a run, one row for each in order of completion.
+///
+/// The object has ``__arrow_c_stream__``: ``polars.DataFrame(requests)``,
+/// ``pyarrow.table(requests)`` and ``pandas.DataFrame.from_arrow(requests)`` take it without a
+/// copy. It has a length, and can be pickled.
+///
+/// Columns: ``request`` (from 0, in order of issue), ``device``, ``op``, ``fua``, ``lbn`` and
+/// ``sectors`` (logical sectors); the times ``issued_ms``, ``submitted_ms`` and ``completed_ms`` in
+/// milliseconds of simulated time; ``response_ms``, and its components ``queue_ms``,
+/// ``overhead_ms``, ``seek_ms``, ``settle_ms``, ``head_switch_ms``, ``rotation_ms``,
+/// ``transfer_ms`` and ``bus_ms``, which sum to it; ``served`` (``media``, ``buffer`` or ``both``);
+/// ``measured_ms``, which is null unless a trace has it.
+#[pyclass(frozen, module = "traxtent")]
+pub(crate) struct RequestLog {
+    batches: Vec<Arc<Batch>>,
+}
+
+impl RequestLog {
+    pub(crate) fn new(batches: Vec<Batch>) -> RequestLog {
+        RequestLog {
+            batches: batches.into_iter().map(Arc::new).collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl RequestLog {
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<&str> {
+        FIELDS.iter().map(|field| field.name.as_str()).collect()
+    }
+
+    /// The bytes that the columns take in memory.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let columns = self.batches.iter().flat_map(|batch| &batch.columns);
+        columns.map(Column::bytes).sum()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A producer may ignore the request, says the interface.
+        let _ = requested_schema;
+        arrow::stream_capsule(py, Arc::clone(&FIELDS), self.batches.clone())
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(|batch| batch.rows).sum()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<log of {} requests>", self.__len__())
+    }
+
+    /// Returns the log whose batches `__reduce__` has written.
+    #[staticmethod]
+    fn _from_bytes(batches: Vec<Bound<'_, PyBytes>>) -> PyResult<RequestLog> {
+        guarded(|| {
+            let read = |bytes: &Bound<'_, PyBytes>| decode(bytes.as_bytes());
+            let batches: Option<Vec<Batch>> = batches.iter().map(read).collect();
+            batches
+                .map(RequestLog::new)
+                .ok_or_else(|| input_error("the pickled request log is damaged"))
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let make = py.get_type::<RequestLog>().getattr("_from_bytes")?;
+        let batches = self
+            .batches
+            .iter()
+            .map(|batch| PyBytes::new(py, &encode(batch)));
+        let batches: Vec<_> = batches.collect();
+        Ok((make, PyTuple::new(py, [batches])?))
+    }
+}
+
+/// A batch of requests, with the columns of ``RequestLog``.
+///
+/// It has ``__arrow_c_array__`` (a struct array: ``pyarrow.record_batch(batch)``) and
+/// ``__arrow_c_stream__`` (a table of one chunk).
+#[pyclass(frozen, module = "traxtent")]
+pub(crate) struct RequestBatch {
+    batch: Arc<Batch>,
+}
+
+impl RequestBatch {
+    pub(crate) fn new(batch: Batch) -> RequestBatch {
+        RequestBatch {
+            batch: Arc::new(batch),
+        }
+    }
+}
+
+#[pymethods]
+impl RequestBatch {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema;
+        arrow::array_capsules(py, &FIELDS, &self.batch)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow::stream_capsule(py, Arc::clone(&FIELDS), [Arc::clone(&self.batch)])
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.rows
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<batch of {} requests>", self.batch.rows)
+    }
+}
+
+/// Returns a batch as bytes: the number of rows, and then each column.
+fn encode(batch: &Batch) -> Vec<u8> {
+    let mut bytes = (batch.rows as u64).to_le_bytes().to_vec();
+    for column in &batch.columns {
+        match column {
+            Column::Whole(values) => bytes.extend(values.iter().flat_map(|v| v.to_le_bytes())),
+            Column::Number(values) => bytes.extend(values.iter().flat_map(|v| v.to_le_bytes())),
+            Column::OptionalNumber(numbers) => {
+                // A measured time is a number; NaN stands for its absence.
+                let value = |row| numbers.get(row).unwrap_or(f64::NAN);
+                bytes.extend((0..batch.rows).flat_map(|row| value(row).to_le_bytes()));
+            }
+            Column::Text(texts) => {
+                for row in 0..batch.rows {
+                    let word = texts.get(row);
+                    bytes.push(word.len() as u8);
+                    bytes.extend_from_slice(word.as_bytes());
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// Reads the bytes of [`encode`]; returns `None` if they are damaged.
+fn decode(mut bytes: &[u8]) -> Option<Batch> {
+    fn eight(bytes: &mut &[u8]) -> Option<[u8; 8]> {
+        let (first, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        Some(*first)
+    }
+    let rows = usize::try_from(u64::from_le_bytes(eight(&mut bytes)?)).ok()?;
+    // Every row has bytes in every column.
+    if rows > bytes.len() {
+        return None;
+    }
+    let mut batch = empty(rows);
+    batch.rows = rows;
+    for column in &mut batch.columns {
+        for _ in 0..rows {
+            match column {
+                Column::Whole(values) => values.push(i64::from_le_bytes(eight(&mut bytes)?)),
+                Column::Number(values) => values.push(f64::from_le_bytes(eight(&mut bytes)?)),
+                Column::OptionalNumber(numbers) => {
+                    let value = f64::from_le_bytes(eight(&mut bytes)?);
+                    numbers.push((!value.is_nan()).then_some(value));
+                }
+                Column::Text(texts) => {
+                    let (length, rest) = bytes.split_first()?;
+                    let (word, rest) = rest.split_at_checked(usize::from(*length))?;
+                    texts.push(std::str::from_utf8(word).ok()?);
+                    bytes = rest;
+                }
+            }
+        }
+    }
+    bytes.is_empty().then_some(batch)
+}

@@ -1,0 +1,38 @@
+"""Helpers of the tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Return a function that runs the installed command, and returns its standard output."""
+
+    def run(*arguments: str, status: int = 0) -> str:
+        program = Path(sys.executable).with_name("traxtent")
+        done = subprocess.run(
+            [program, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout
+
+    return run
+
+
+def soak() -> int:
+    """Return the factor by which randomized tests are longer; 1 outside the soak."""
+    return int(os.environ.get("TRAXTENT_SOAK", "1"))

@@ -1,0 +1,206 @@
+"""Is bad input of every kind one clear exception?"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import traxtent
+from traxtent import FileError, InputError, Request, TraxtentError, simulate
+
+WORKLOAD = "random,size=8,count=100"
+
+
+def table(**columns: Any) -> pa.Table:
+    """Return a table of two requests, with some columns replaced or, if None, left out."""
+    usual = {"at_ms": [0.0, 1.0], "op": ["read", "write"], "lbn": [0, 8], "sectors": [8, 8]}
+    merged = {**usual, **columns}
+    return pa.table({key: value for key, value in merged.items() if value is not None})
+
+
+def test_the_hierarchy() -> None:
+    """Are all errors TraxtentErrors, and do they fit Python's own classes?"""
+    assert issubclass(InputError, TraxtentError) and issubclass(InputError, ValueError)
+    assert issubclass(FileError, TraxtentError) and issubclass(FileError, OSError)
+    assert issubclass(traxtent.StoppedError, TraxtentError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("atlas10k3x", WORKLOAD), "no built-in drive is called"),
+        (("atlas10k2", "random,count=-1"), "count"),
+        (("atlas10k2", "random,size=0"), "size"),
+        (("atlas10k2", "nothing"), "no such file"),
+        (("atlas10k2",), "contains no workload"),
+        (("disksim:", WORKLOAD), "no file after"),
+    ],
+)
+def test_wrong_targets_and_workloads(arguments: tuple[str, ...], message: str) -> None:
+    """Is a wrong target or workload refused with the command's text?"""
+    with pytest.raises(InputError, match=message) as raised:
+        simulate(*arguments)
+    assert not str(raised.value).startswith("traxtent: ")
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    """Is a missing file an OSError that names the file?"""
+    for act in (
+        lambda: simulate("atlas10k2", tmp_path / "none.trace"),
+        lambda: traxtent.Drive(tmp_path / "none.toml"),
+        lambda: traxtent.Drive.from_file(tmp_path / "none.toml"),
+        lambda: traxtent.TrackMap.open(tmp_path / "none.map"),
+        lambda: traxtent.check(tmp_path / "none.img"),
+        lambda: traxtent.validate(tmp_path / "none.trace", drive="atlas10k2"),
+    ):
+        with pytest.raises(FileError, match="none"):
+            act()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"at_ms": [0.0, float("nan")]}, "row 1: at_ms: NaN"),
+        ({"at_ms": [0.0, float("inf")]}, "row 1: at_ms"),
+        ({"at_ms": [-1.0, 0.0]}, "row 0: at_ms: -1"),
+        ({"at_ms": [0.0, 1e300]}, "row 1: at_ms"),
+        ({"at_ms": [5.0, 1.0]}, "row 1: at_ms: is below"),
+        ({"at_ms": ["a", "b"]}, "at_ms: expected numbers"),
+        ({"at_ms": pa.array([0, 1], pa.timestamp("us"))}, "at_ms: its type is a timestamp"),
+        ({"at_ms": None}, "no column at_ms"),
+        ({"lbn": None}, "no column lbn"),
+        ({"sectors": None}, "no column sectors"),
+        ({"lbn": [0, -8]}, "row 1: lbn: -8"),
+        ({"lbn": [0, None]}, "row 1: lbn: is null"),
+        ({"lbn": [0.5, 1.0]}, "row 0: lbn: 0.5"),
+        ({"lbn": pa.array([0, 2**64 - 1], pa.uint64())}, "row 1: lbn"),
+        ({"lbn": [[0], [1]]}, "lbn: its type is a list"),
+        ({"sectors": [0, 8]}, "row 0: sectors: 0"),
+        ({"sectors": [8, 2**40]}, "row 1: sectors"),
+        ({"op": ["read", "erase"]}, 'row 1: op: "erase"'),
+        ({"op": [1, 2]}, "op: expected texts"),
+        ({"lbn": [0, 10**12]}, "drive ends before LBN"),
+        ({"device": [0, 1]}, "device 1 does not exist"),
+    ],
+)
+def test_wrong_tables(columns: dict[str, Any], message: str) -> None:
+    """Is a wrong value, column or type of a table named, with its row?"""
+    with pytest.raises(InputError, match=message):
+        simulate("atlas10k2", table(**columns))
+
+
+def test_empty_tables() -> None:
+    """Is an empty table refused?"""
+    empty = table().slice(0, 0)
+    with pytest.raises(InputError, match="no request was served"):
+        simulate("atlas10k2", empty)
+    with pytest.raises(InputError, match="no column lbn"):
+        simulate("atlas10k2", pa.table({}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"seed": -1}, OverflowError, "negative"),
+        ({"seed": 2**64}, OverflowError, "big|large"),
+        ({"seed": "x"}, TypeError, "integer"),
+        ({"warmup": -1}, OverflowError, "negative"),
+        ({"warmup": 100}, InputError, "warmup 100 excludes all requests"),
+        ({"set": {"queue.schedular": "sptf"}}, InputError, "queue.scheduler"),
+        ({"set": {"mechanics.rpm": float("nan")}}, InputError, "mechanics.rpm"),
+        ({"set": {"mechanics.rpm": -5}}, InputError, "mechanics.rpm"),
+        ({"set": {"mechanics.rpm": object()}}, TypeError, "mechanics.rpm"),
+        ({"set": {"workload.colour": 1}}, InputError, "colour"),
+        ({"replay": "closed:0"}, InputError, "closed:N"),
+        ({"replay": "recorded"}, InputError, "applies only to traces"),
+        ({"speed": float("inf")}, InputError, "speed"),
+        ({"format": "word"}, InputError, "word"),
+        ({"units": "ms"}, InputError, "units needs columns"),
+        ({"scheduler": 3}, TypeError, "scheduler"),
+        ({"place": "x"}, TypeError, "place"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    """Is each wrong argument refused, with its name?"""
+    with pytest.raises(error, match=message):
+        simulate("atlas10k2", WORKLOAD, **arguments)
+
+
+def test_requests_check_themselves() -> None:
+    """Are requests that no drive can have refused when they are made?"""
+    wrong: list[dict[str, Any]] = [
+        {"lbn": 0, "sectors": 0},
+        {"lbn": 0, "sectors": 8, "op": "erase"},
+        {"lbn": 0, "sectors": 8, "op": "flush"},
+        {"lbn": 0, "sectors": 8, "at_ms": float("nan")},
+        {"lbn": 0, "sectors": 8, "at_ms": -1.0},
+        {"lbn": 0, "sectors": 8, "delay_ms": 1e300},
+        {"lbn": 0, "sectors": 8, "at_ms": 1.0, "delay_ms": 1.0},
+    ]
+    for arguments in wrong:
+        with pytest.raises(InputError):
+            Request(**arguments)
+    for lbn in (-1, 2**64):
+        with pytest.raises(OverflowError):
+            Request(lbn, 8)
+
+
+def test_a_generator_that_raises_keeps_its_traceback() -> None:
+    """Does the exception of a generator come out as it is, with the line that raised it?"""
+
+    class MyError(Exception):
+        pass
+
+    def requests() -> Iterator[Request]:
+        yield Request(0, 8)
+        raise MyError("mine")
+
+    with pytest.raises(MyError, match="mine") as raised:
+        simulate("atlas10k2", requests)
+    lines = traceback.format_exception(raised.value)
+    assert any("raise MyError" in line for line in lines)
+
+
+@pytest.mark.parametrize("item", [None, 5, "read", (0, 8), object()])
+def test_iterables_of_other_things(item: object) -> None:
+    """Is anything but a Request refused?"""
+    with pytest.raises(TypeError, match="expected a Request"):
+        simulate("atlas10k2", iter([item]))
+
+
+def test_workloads_of_other_types() -> None:
+    """Is an object that is no workload refused?"""
+    for workload in (5, object(), 1.5):
+        with pytest.raises(TypeError, match="workload"):
+            simulate("atlas10k2", workload)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no request was served"):
+        simulate("atlas10k2", iter([]))
+
+
+def test_a_request_beyond_the_drive() -> None:
+    """Is a request beyond the drive refused, with its number?"""
+    with pytest.raises(InputError, match=r"request 2.*ends before LBN"):
+        simulate("atlas10k2", iter([Request(0, 8), Request(2**40, 8)]))
+
+
+def test_errors_can_be_pickled() -> None:
+    """Do exceptions survive pickling, as executors need it?"""
+    for error in (InputError("a"), FileError("b"), TraxtentError("c")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error) and str(copy) == str(error)
+
+
+def test_damaged_pickles() -> None:
+    """Is a damaged pickle refused?"""
+    with pytest.raises(InputError):
+        traxtent.RequestLog._from_bytes([b"\x05" + b"\0" * 20])
+    with pytest.raises(InputError):
+        traxtent.Drive._from_parts({})
+    with pytest.raises(InputError):
+        traxtent.TrackMap._from_text(b"nonsense")

@@ -1,0 +1,230 @@
+"""Are the results those of the command, to the last byte?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import traxtent
+
+from .conftest import Command
+
+#: Configurations: the target, the workload, and further arguments of both sides.
+CONFIGURATIONS: list[tuple[str, str, list[str], dict[str, Any]]] = [
+    ("atlas10k2", "random,read=66%,size=8,count=2000", [], {}),
+    ("atlas10k", "random,size=8,count=2000", ["--seed", "7"], {"seed": 7}),
+    ("atlas10k2", "sequential,size=64,count=1000", [], {}),
+    ("atlas10k2", "random,size=8,count=1000,outstanding=16", [], {}),
+    ("atlas10k2", "random,size=track,count=300", [], {}),
+    ("atlas10k2", "random,size=8,count=1000,arrive=exp:10ms", ["--warmup", "100"], {"warmup": 100}),
+    (
+        "atlas10k2",
+        "random,size=8,count=1000,outstanding=32",
+        ["--set", "queue.scheduler=sptf"],
+        {"set": {"queue.scheduler": "sptf"}},
+    ),
+    (
+        "atlas10k2",
+        "random,size=8,count=1000",
+        ["--set", "mechanics.rpm=7200", "--set", "workload.count=500"],
+        {"set": {"mechanics.rpm": 7200, "workload.count": 500}},
+    ),
+    (
+        "atlas10k2",
+        "random,read=0%,size=8,count=1000",
+        ["--set", "cache.write_back=full"],
+        {"set": {"cache.write_back": "full"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "workload", "options", "arguments"), CONFIGURATIONS)
+def test_json_of_synthetic_workloads(
+    target: str,
+    workload: str,
+    options: list[str],
+    arguments: dict[str, Any],
+    command: Command,
+) -> None:
+    """Does a synthetic workload give the bytes that the command prints?"""
+    printed = command("sim", target, workload, "--json", *options)
+    assert traxtent.simulate(target, workload, **arguments).to_json() == printed
+
+
+def test_json_of_every_drive(command: Command) -> None:
+    """Does every built-in drive give the command's bytes?"""
+    rng = random.Random(37)
+    names = traxtent.drives()
+    assert len(names) > 5
+    for name in rng.sample(names, 6):
+        workload = f"random,read=70%,size=8,count=300,seed={rng.randrange(1000)}"
+        printed = command("sim", name, workload, "--json")
+        assert traxtent.simulate(traxtent.Drive(name), workload).to_json() == printed, name
+
+
+def rows() -> list[tuple[float, int, int, bool]]:
+    """Return requests of a trace: milliseconds, sector, sectors, whether it is a read."""
+    rng = random.Random(1)
+    at = 0.0
+    trace = []
+    for _ in range(200):
+        at += rng.choice([0.5, 4.0, 12.0])
+        trace.append(
+            (at, rng.randrange(1_000_000) * 8, rng.choice([8, 16, 64]), rng.random() < 0.7)
+        )
+    return trace
+
+
+def disksim_ascii() -> str:
+    """Return the trace in DiskSim's default format."""
+    return "".join(f"{at:.3f} 0 {lbn} {n} {int(read)}\n" for at, lbn, n, read in rows())
+
+
+def disksim_validate() -> str:
+    """Return the trace in DiskSim's validate format."""
+    lines = (f"{'R' if read else 'W'} 0 {lbn} {n} 5000 1000\n" for _, lbn, n, read in rows())
+    return "".join(lines)
+
+
+def spc() -> str:
+    """Return the trace in the format of the Storage Performance Council."""
+    lines = (
+        f"0,{lbn},{n * 512},{'R' if read else 'W'},{at / 1000:.6f}\n" for at, lbn, n, read in rows()
+    )
+    return "".join(lines)
+
+
+def msr() -> str:
+    """Return the trace in the format of MSR Cambridge."""
+    lines = (
+        f"{128166372000000000 + int(at * 10000)},host,0,{'Read' if read else 'Write'},"
+        f"{lbn * 512},{n * 512},50000\n"
+        for at, lbn, n, read in rows()
+    )
+    return "".join(lines)
+
+
+def fio_v2() -> str:
+    """Return the trace as fio's iolog, version 2."""
+    head = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n"
+    lines = (
+        f"/dev/sda {'read' if read else 'write'} {lbn * 512} {n * 512}\n"
+        for _, lbn, n, read in rows()
+    )
+    return head + "".join(lines) + "/dev/sda close\n"
+
+
+def fio_v3() -> str:
+    """Return the trace as fio's iolog, version 3."""
+    head = "fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n"
+    lines = (
+        f"{int(at * 1e6)} /dev/sda {'read' if read else 'write'} {lbn * 512} {n * 512}\n"
+        for at, lbn, n, read in rows()
+    )
+    return head + "".join(lines) + "99999999999 /dev/sda close\n"
+
+
+def blkparse() -> str:
+    """Return the trace as text output of blkparse."""
+    lines = (
+        f"  8,0 0 {i + 1:8} {at / 1000:14.9f}  1234  D   {'R' if read else 'W'} {lbn} + {n} [fio]\n"
+        for i, (at, lbn, n, read) in enumerate(rows())
+    )
+    return "".join(lines)
+
+
+def columns() -> str:
+    """Return the trace as columns of text."""
+    return "".join(f"{at};{'r' if read else 'w'};{lbn};{n}\n" for at, lbn, n, read in rows())
+
+
+COLUMNS = "time=1,op=2,lbn=3,sectors=4"
+
+TRACES: dict[str, tuple[Callable[[], str], list[str], dict[str, Any]]] = {
+    "disksim-ascii": (disksim_ascii, [], {}),
+    "disksim-validate": (disksim_validate, [], {}),
+    "spc": (spc, [], {}),
+    "msr": (msr, [], {}),
+    "fio-v2": (fio_v2, ["--replay", "closed:2"], {"replay": "closed:2"}),
+    "fio-v3": (fio_v3, [], {}),
+    "blkparse": (blkparse, ["--speed", "0.5"], {"speed": 0.5}),
+    "columns": (
+        columns,
+        [
+            "--columns",
+            COLUMNS,
+            "--units",
+            "ms",
+            "--delimiter",
+            ";",
+            "--reads",
+            "r",
+            "--writes",
+            "w",
+        ],
+        {
+            "columns": COLUMNS,
+            "units": "ms",
+            "delimiter": ";",
+            "reads": "r",
+            "writes": "w",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_json_of_traces(name: str, command: Command, tmp_path: Path) -> None:
+    """Does a trace of each format give the bytes that the command prints?"""
+    text, options, arguments = TRACES[name]
+    path = tmp_path / f"{name}.trace"
+    path.write_text(text())
+    printed = command("sim", "atlas10k2", str(path), "--json", *options)
+    assert traxtent.simulate("atlas10k2", str(path), **arguments).to_json() == printed
+    assert traxtent.simulate("atlas10k2", path, **arguments).to_json() == printed
+
+
+def test_request_log(command: Command, tmp_path: Path) -> None:
+    """Does the log have the columns, types and values of the command's CSV and Parquet logs?"""
+    workload = "random,read=66%,size=8,count=3000,outstanding=4"
+    command("sim", "atlas10k2", workload, "--log", "log.csv")
+    command("sim", "atlas10k2", workload, "--log", "log.parquet")
+    result = traxtent.simulate("atlas10k2", workload, log=True)
+    table = pa.table(result.requests)
+    parquet = pyarrow.parquet.read_table(tmp_path / "log.parquet").replace_schema_metadata(None)
+    assert table.cast(parquet.schema).equals(parquet)
+    assert table.column_names == parquet.column_names
+    types = {"measured_ms": pa.float64()}
+    options = pyarrow.csv.ConvertOptions(column_types=types)
+    csv = pyarrow.csv.read_csv(tmp_path / "log.csv", convert_options=options)
+    assert table.cast(csv.schema).equals(csv)
+
+
+def test_log_of_a_trace_has_measured_times(command: Command, tmp_path: Path) -> None:
+    """Does the log of a trace with measured times have them?"""
+    path = tmp_path / "validate.trace"
+    path.write_text(disksim_validate())
+    command("sim", "atlas10k2", str(path), "--log", "log.parquet")
+    parquet = pyarrow.parquet.read_table(tmp_path / "log.parquet").replace_schema_metadata(None)
+    table = pa.table(traxtent.simulate("atlas10k2", path, log=True).requests)
+    assert table.column("measured_ms").null_count == 0
+    assert table.cast(parquet.schema).equals(parquet)
+
+
+def test_batches_are_the_log(command: Command) -> None:
+    """Do the batches, one after the other, have the rows of the log?"""
+    workload = "random,size=8,count=1000"
+    batches = traxtent.simulate_batches("atlas10k2", workload, rows=128)
+    parts = [pa.record_batch(batch) for batch in batches]
+    assert [part.num_rows for part in parts] == [128] * 7 + [104]
+    whole = pa.table(traxtent.simulate("atlas10k2", workload, log=True).requests)
+    assert pa.Table.from_batches(parts).equals(whole.combine_chunks())
+    assert batches.result is not None
+    assert batches.result.to_json() == command("sim", "atlas10k2", workload, "--json")

@@ -1,0 +1,122 @@
+"""Is the interpreter free while Rust works, and can work be interrupted?"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import traxtent
+
+#: A workload that takes many times the length of any test.
+ENDLESS = "random,size=8,count=1000000000"
+
+
+def test_the_gil_is_released() -> None:
+    """Does another thread run while a simulation does?"""
+    done = threading.Event()
+    counted = 0
+
+    def simulate() -> None:
+        traxtent.simulate("atlas10k2", "random,size=8,count=60000")
+        done.set()
+
+    worker = threading.Thread(target=simulate)
+    worker.start()
+    while not done.is_set():
+        counted += 1
+        time.sleep(0.001)
+    worker.join()
+    # With the GIL held, the loop would not come beyond its first turns.
+    assert counted > 10
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    """Do runs in several threads at once give what they give alone?"""
+    workloads = [f"random,size=8,count=500,seed={seed}" for seed in range(8)]
+    expected = [traxtent.simulate("atlas10k2", workload).to_json() for workload in workloads]
+    found: dict[int, str] = {}
+
+    def simulate(index: int) -> None:
+        found[index] = traxtent.simulate("atlas10k2", workloads[index]).to_json()
+
+    threads = [threading.Thread(target=simulate, args=(index,)) for index in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[index] for index in range(8)] == expected
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "traxtent.simulate('atlas10k2', ENDLESS)",
+        "traxtent.simulate('atlas10k2', ENDLESS, log=False, warmup=10**9)",
+        "[None for batch in traxtent.simulate_batches('atlas10k2', ENDLESS, rows=10**7)]",
+        "traxtent.simulate('atlas10k2', ENDLESS, scheduler=lambda n, h, w: 0)",
+    ],
+)
+def test_ctrl_c_ends_work(work: str) -> None:
+    """Does Ctrl-C end a simulation with KeyboardInterrupt, soon?"""
+    program = f"""
+        import threading, time, traxtent
+        ENDLESS = {ENDLESS!r}
+        print("ready", flush=True)
+        try:
+            {work}
+        except KeyboardInterrupt:
+            print(time.monotonic(), flush=True)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    sent = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=30)
+    assert child.returncode == 0
+    # 0.2 s are promised; a busy machine may take longer to run the process at all.
+    assert float(output) - sent < 2
+
+
+def test_batches_that_are_dropped_end_their_simulation() -> None:
+    """Does the thread of a simulation end when its iterator is deleted?"""
+
+    def tasks() -> int:
+        with open("/proc/self/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
+
+    before = tasks()
+    batches = traxtent.simulate_batches("atlas10k2", ENDLESS, rows=100)
+    next(batches)
+    del batches
+    deadline = time.monotonic() + 10
+    while tasks() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert tasks() == before
+
+
+def test_progress_is_reported() -> None:
+    """Is a function told of the requests done, and do its exceptions end the run?"""
+    seen: list[tuple[int, int | None]] = []
+
+    def progress(done: int, total: int | None) -> None:
+        seen.append((done, total))
+        if len(seen) == 3:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        traxtent.simulate("atlas10k2", ENDLESS, progress=progress)
+    assert len(seen) >= 3
+    assert all(total == 10**9 for _, total in seen)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
