@@ -1,5 +1,6 @@
 //! Comparisons with measured traces, calibration, and checks of alignment.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use traxtent_check::drive::StatedDrive;
 use traxtent_check::rules::TrackCheck;
 use traxtent_check::target::{HostPaths, TargetError, examine_targets};
 use traxtent_run::validation::{ClassVerdict, compare, compare_on, find_traces};
-use traxtent_run::{Machine, Observer as _, RunError, simulation_error, trace_error};
+use traxtent_run::{Machine, NamedDrive, Observer as _, RunError, simulation_error, trace_error};
 
 use crate::drive::{Drive, settings};
 use crate::errors::{guarded, input_error, run_error};
@@ -232,6 +233,29 @@ fn measured(
     Ok(traces)
 }
 
+/// The payload with which a calibration is unwound.
+struct StoppedFit;
+
+/// Fits a drive, and asks the observer before each step whether to stop. A calibration has no other
+/// way out of its middle than to unwind.
+fn fit_until_stopped(
+    drive: &NamedDrive,
+    traces: &[MeasuredTrace],
+    options: &Options,
+    observer: &PythonObserver,
+) -> Result<Result<Found, CalibrateError>, RunError> {
+    let mut step = |_| {
+        if observer.stop() {
+            panic::resume_unwind(Box::new(StoppedFit));
+        }
+    };
+    let fitting = AssertUnwindSafe(|| fit(&drive.profile, traces, options, &mut step));
+    panic::catch_unwind(fitting).map_err(|payload| match payload.is::<StoppedFit>() {
+        true => RunError::Stopped,
+        false => panic::resume_unwind(payload),
+    })
+}
+
 /// Fits a drive to measured traces; the package's `calibrate` describes it.
 #[pyfunction]
 #[pyo3(signature = (drive, traces, holdout, keep, more))]
@@ -287,10 +311,7 @@ pub(crate) fn calibrate_drive(
         let observer = PythonObserver::new(None, None);
         let found = py.detach(|| {
             let traces = measured(&paths, &drive.machine, &options, &observer)?;
-            // The fit itself cannot be stopped; its steps keep the observer's signals.
-            let found = fit(&only.profile, &traces, &fitting, &mut |_| {
-                observer.stop();
-            });
+            let found = fit_until_stopped(only, &traces, &fitting, &observer)?;
             found.map_err(|error| match &error {
                 CalibrateError::Simulate(error) if paths.len() == 1 => {
                     simulation_error(&paths[0], error)

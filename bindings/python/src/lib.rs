@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! The GIL is released while a simulation, a probe or a file is worked on. Every error is an
-//! exception of [`errors`], and so is a panic. Objects that a user keeps are immutable and can be
+//! exception of `errors`, and so is a panic. Objects that a user keeps are immutable and can be
 //! pickled.
 
 #![allow(

@@ -157,7 +157,7 @@ fn array(
     }
 }
 
-/// Releases a schema of [`schema`].
+/// Releases a schema of [`schema()`].
 unsafe extern "C" fn schema_release(schema: *mut ArrowSchema) {
     // SAFETY: the interface calls this once, with a structure made by `schema`, whose
     // `private_data` is a `SchemaOwner` and whose children come from boxes. A consumer may have
@@ -171,7 +171,7 @@ unsafe extern "C" fn schema_release(schema: *mut ArrowSchema) {
     }
 }
 
-/// Releases an array of [`array`].
+/// Releases an array of [`array()`].
 unsafe extern "C" fn array_release(array: *mut ArrowArray) {
     // SAFETY: as in `schema_release`.
     unsafe {
