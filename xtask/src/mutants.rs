@@ -31,7 +31,7 @@ const MANIFEST: &str = include_str!("mutants/Cargo.toml.in");
 
 /// The files and directories of `crates/tests/tests/library` that test the model, and those that
 /// they use.
-const TESTS: [&str; 14] = [
+const TESTS: [&str; 15] = [
     "disk",
     "disksim_files",
     "disksim_layouts",
@@ -40,6 +40,7 @@ const TESTS: [&str; 14] = [
     "geometry_goldens",
     "geometry_naive",
     "geometry_properties",
+    "geometry_trees",
     "hostile",
     "mechanics",
     "profiles",

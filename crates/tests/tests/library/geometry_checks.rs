@@ -258,3 +258,21 @@ fn skews_belong_to_their_order() {
     spec.zones[0].group_skew = Some(Skew::Sectors(1e9 + 1.0));
     refused(&spec, "not finite, or exceeds a billion");
 }
+
+/// How far away may a spare be? A quarter of a million tracks on either side are searched.
+#[test]
+fn spares_are_near() {
+    let (surfaces, reach) = (64, (1 << 18) / 64);
+    let mut spec = drive(vec![zone(0, reach, None), zone(reach + 1, reach + 1, None)]);
+    (spec.surfaces, spec.cylinders) = (surfaces, reach + 2);
+    spec.sparing = Sparing::SectorsPerZone;
+    spec.zones[1].spares = 1;
+    let geometry = Geometry::build(&spec).unwrap();
+    let per_cylinder = u64::from(surfaces) * 10;
+    let found = geometry.nearest_spare(Lbn(per_cylinder), 1).unwrap();
+    assert_eq!(
+        (found.cylinder.0, found.surface.0, found.slot),
+        (reach + 1, 63, 9)
+    );
+    assert_eq!(geometry.nearest_spare(Lbn(per_cylinder - 1), 1), None);
+}

@@ -10,6 +10,7 @@ mod geometry_checks;
 mod geometry_goldens;
 mod geometry_naive;
 mod geometry_properties;
+mod geometry_trees;
 mod hostile;
 mod layout;
 mod log;

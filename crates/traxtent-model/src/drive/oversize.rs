@@ -262,7 +262,7 @@ pub(super) fn sweep_write(
             passed: &passed,
             base,
         };
-        let mut leg = if refill.has(last, landed, &drained) {
+        let mut leg = if refill.has(last.max(needed), landed, &drained) {
             pass(mechanics, piece, moved, landed, access.zero_latency, None)
         } else {
             let there = refill.await_sector(needed.max(first), &drained);
@@ -349,9 +349,9 @@ impl ReadTransfers {
         }
     }
 
-    /// Adds the transfers that begin by `until`.
-    fn extend(&mut self, until: SimTime, there: &PassedSectors) {
-        while self.known < self.sectors && self.now <= until {
+    /// Adds the transfers that begin by `until`, but none after the one with sector `needed - 1`.
+    fn extend(&mut self, until: SimTime, needed: u64, there: &PassedSectors) {
+        while self.known < needed && self.now <= until {
             if !self.connected {
                 let wanted =
                     (self.known + u64::from(self.bus_behaviour.watermark)).min(self.sectors);
@@ -396,7 +396,7 @@ impl ReadTransfers {
         let Some(leaves) = index.checked_sub(self.size) else {
             return true;
         };
-        self.extend(now, there);
+        self.extend(now, self.sectors, there);
         self.crossed(leaves).is_some_and(|at| at <= now)
     }
 
@@ -405,7 +405,8 @@ impl ReadTransfers {
         let Some(leaves) = index.checked_sub(self.size) else {
             return SimTime::ZERO;
         };
-        self.extend(SimTime(u64::MAX), there);
+        // Sectors that pass once there is room may belong to later transfers.
+        self.extend(SimTime(u64::MAX), leaves + 1, there);
         self.crossed(leaves).unwrap_or(SimTime::ZERO)
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the drive: exact times of a tiny drive, and properties that hold for every drive.
 
+mod arm;
 mod buffer;
 mod disksim;
 mod host_settings;
@@ -9,6 +10,7 @@ mod queue;
 mod random;
 mod reads;
 mod refusals;
+mod sector_by_sector;
 pub(crate) mod tiny;
 mod undecided;
 mod writes;

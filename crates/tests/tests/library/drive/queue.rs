@@ -3,9 +3,10 @@
 use traxtent_model::drive::{Drive, Tag};
 use traxtent_model::profile::{Preseek, Profile, Scheduler};
 use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
 
-use super::tiny::{assert_completions, order, read, serve, tiny_with, write};
+use super::tiny::{assert_completions, fua, order, read, serve, tiny_with, write};
 
 fn with_scheduler(scheduler: Scheduler) -> Profile {
     tiny_with(|p| p.queue.scheduler = scheduler)
@@ -138,6 +139,81 @@ fn sptf_takes_the_sector_that_passes_first() {
         order(&with_scheduler(Scheduler::Look), read(0, 1), &waiting),
         [1, 0, 2]
     );
+}
+
+/// Does SPTF always take the request whose first sector passes first, of random reads all over the
+/// drive?
+#[test]
+fn sptf_equals_an_exhaustive_choice() {
+    let p = tiny_with(|p| {
+        p.queue.scheduler = Scheduler::Sptf;
+        p.cache.enabled = false;
+    });
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let lbns: Vec<u64> = (0..12)
+            .map(|i| 100 * rng.below(20) + 8 * i + rng.below(8))
+            .collect();
+        let requests: Vec<_> = lbns.iter().map(|&lbn| (0.0, read(lbn, 1))).collect();
+        // In hundredths of a millisecond: the end of the positioning to an LBN.
+        let reached = |now: u64, from: u64, to: u64| {
+            let moving = match (from / 200).abs_diff(to / 200) {
+                0 if from / 100 == to / 100 => 0,
+                0 => 50,
+                cylinders => 50 + 50 * cylinders,
+            };
+            let edge = 300 * (to / 200) + 100 * (to / 100 % 2) + 10 * (to % 100);
+            let landed = now + moving;
+            landed + (edge + 10_000 - landed % 1000) % 1000
+        };
+        let (mut now, mut at) = (0, 0);
+        let mut waiting: Vec<usize> = (0..lbns.len()).collect();
+        let mut expected_ms = vec![0.0; lbns.len()];
+        // The first request finds the arm free.
+        let mut next = 0;
+        loop {
+            let index = waiting.remove(next);
+            now = reached(now, at, lbns[index]) + 10 + 1;
+            at = lbns[index];
+            expected_ms[index] = now as f64 / 100.0;
+            let Some((best, _)) = waiting
+                .iter()
+                .enumerate()
+                .min_by_key(|&(_, &index)| reached(now, at, lbns[index]))
+            else {
+                break;
+            };
+            next = best;
+        }
+        assert_completions(&p, &requests, &expected_ms);
+    }
+}
+
+/// Does SPTF serve a read whose first sector is in the buffer at once, but not a verify or a read
+/// with force unit access, which need the media?
+#[test]
+fn sptf_prefers_reads_that_the_buffer_serves() {
+    let p = with_scheduler(Scheduler::Sptf);
+    // Sectors 20 to 29 are in the buffer after 3.01 ms. While the drive waits for sector 60, it
+    // receives a request for sector 80, and one for some of those in the buffer.
+    let with = |request| {
+        [
+            (0.0, read(20, 10)),
+            (5.0, read(60, 1)),
+            (5.5, read(80, 1)),
+            (5.6, request),
+        ]
+    };
+    let hit = read(22, 5);
+    assert_completions(&p, &with(hit), &[3.01, 6.11, 8.11, 6.16]);
+    let verify = Request {
+        op: Op::Verify,
+        ..hit
+    };
+    assert_completions(&p, &with(verify), &[3.01, 6.11, 8.11, 12.7]);
+    assert_completions(&p, &with(fua(hit)), &[3.01, 6.11, 8.11, 12.71]);
+    // The first sectors are enough.
+    assert_completions(&p, &with(read(25, 10)), &[3.01, 6.11, 18.11, 13.51]);
 }
 
 /// Does aged SPTF serve a far request within bounded time, however many near ones keep arriving?

@@ -2,7 +2,7 @@
 //! flushes.
 
 use traxtent_model::drive::{Drive, ServedBy};
-use traxtent_model::profile::{ExtraDisconnect, Profile, WriteBack, builtin};
+use traxtent_model::profile::{ExtraDisconnect, Profile, ReadAheadUntil, WriteBack, builtin};
 use traxtent_units::request::Request;
 use traxtent_units::{SimTime, Span};
 
@@ -276,6 +276,18 @@ fn buffered_sectors_are_not_read_again() {
         &[(0.0, read(16, 16)), (5.0, write(20, 8))],
         &[3.21, 13.2],
     );
+}
+
+/// Does a disabled cache hold nothing, so that the rest of a physical sector is read again?
+#[test]
+fn a_disabled_cache_holds_no_physical_sector() {
+    let mut p = emulating(0);
+    let requests = [(0.0, read(16, 16)), (5.0, write(20, 8))];
+    assert_completions(&p, &requests, &[3.21, 13.2]);
+    p.cache.enabled = false;
+    assert_completions(&p, &requests, &[3.21, 23.2]);
+    p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
+    assert_completions(&p, &requests, &[3.21, 23.2]);
 }
 
 /// Does the lowest aligned LBN shift the alignment? (Claim A6.)

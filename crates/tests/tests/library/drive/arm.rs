@@ -1,0 +1,143 @@
+//! When the arm is idle, and when it leaves read-ahead for another request.
+
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::{Preseek, Profile, ReadAheadUntil, SeekSpec, WriteBack};
+use traxtent_units::SimTime;
+use traxtent_units::request::Request;
+
+use super::tiny::{assert_completions, read, tiny, tiny_with, write};
+
+/// Returns the periods during which a drive is not idle, in milliseconds. It is polled every
+/// hundredth of a millisecond.
+fn busy(profile: &Profile, requests: &[(f64, Request)], until_ms: u32) -> Vec<(f64, f64)> {
+    let mut drive = Drive::new(profile).unwrap();
+    let mut requests = requests.iter().peekable();
+    let mut periods: Vec<(f64, f64)> = Vec::new();
+    let mut was_idle = true;
+    for tick in 0..100 * until_ms {
+        let ms = f64::from(tick) / 100.0;
+        let now = SimTime::from_ms(ms);
+        while drive.poll(now).is_some() {}
+        while let Some((_, request)) = requests.next_if(|(at, _)| *at <= ms) {
+            drive.submit(now, *request).unwrap();
+            assert!(!drive.is_idle(), "idle with a new request at {ms} ms");
+        }
+        match (was_idle, drive.is_idle()) {
+            (true, false) => periods.push((ms, f64::INFINITY)),
+            (false, true) => periods.last_mut().unwrap().1 = ms,
+            _ => {}
+        }
+        was_idle = drive.is_idle();
+    }
+    periods
+}
+
+/// Is a drive idle only once every request is complete and every write on the media, and also while
+/// it reads ahead?
+#[test]
+fn a_drive_is_idle_once_all_is_done() {
+    let miss = (0.5, read(20, 10));
+    let hit = (10.0, read(22, 5));
+    assert_eq!(
+        busy(&tiny(), &[miss, hit], 12),
+        [(0.5, 3.01), (10.0, 10.05)]
+    );
+    // The arm is free before the last sectors are with the host.
+    for preseek in [
+        Preseek::BeforeCompletion,
+        Preseek::DuringCompletion,
+        Preseek::None,
+    ] {
+        let slow = tiny_with(|p| {
+            p.queue.preseek = preseek;
+            p.overheads.read_completion_ms = 0.4;
+            p.bus.read_sector_ms = 0.2;
+        });
+        let periods = [(0.5, 4.5), (10.0, 11.4)];
+        assert_eq!(busy(&slow, &[miss, hit], 15), periods, "{preseek:?}");
+    }
+    let reading_ahead = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
+    let ahead = (10.0, read(80, 5));
+    assert_eq!(
+        busy(&reading_ahead, &[miss, ahead], 12),
+        [(0.5, 3.01), (10.0, 10.05)]
+    );
+    let waiting = [(0.5, read(20, 10)), (1.0, read(50, 10))];
+    assert_eq!(busy(&tiny(), &waiting, 12), [(0.5, 6.01)]);
+    let held = tiny_with(|p| p.bus.hold.always = true);
+    assert_eq!(busy(&held, &waiting, 12), [(0.5, 6.01)]);
+    // A write in the buffer is complete after 0.1 ms, and on the media when its sectors have
+    // passed.
+    let write_back = tiny_with(|p| {
+        p.cache.write_back = WriteBack::Full;
+        p.cache.writes_while_busy = true;
+    });
+    let one = [(0.5, write(20, 10)), (13.5, write(50, 10))];
+    assert_eq!(busy(&write_back, &one, 20), [(0.5, 3.0), (13.5, 16.0)]);
+    let two = [(0.5, write(20, 10)), (0.7, write(50, 10))];
+    assert_eq!(busy(&write_back, &two, 12), [(0.5, 6.0)]);
+    let flushed = [(0.5, write(20, 10)), (0.7, Request::flush())];
+    assert_eq!(busy(&write_back, &flushed, 12), [(0.5, 3.0)]);
+    let through = [(0.5, write(20, 10))];
+    assert_eq!(busy(&tiny(), &through, 12), [(0.5, 3.0)]);
+}
+
+/// At which time does the arm leave read-ahead, for requests at all times of a sector, of a move
+/// and of a wait?
+#[test]
+fn the_arm_leaves_read_ahead_at_a_sectors_end() {
+    // Sector 30 begins at 3.0 ms. The track ends at 10.0; the head is over the next one at 10.5,
+    // whose first sector begins at 11.0.
+    let (track_end, landed, first) = (1000, 1050, 1100);
+    for in_sector in [false, true] {
+        let p = tiny_with(|p| {
+            p.mechanics.as_mut().unwrap().seek = SeekSpec::Constant { ms: 1.0 };
+            p.cache.segment_sectors = 200;
+            p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+            p.cache.read_ahead.stop_in_sector = in_sector;
+        });
+        for tick in (301_u64..1250).step_by(3).chain((310..1250).step_by(10)) {
+            let sector_end = if in_sector {
+                tick
+            } else {
+                tick.next_multiple_of(10)
+            };
+            let left = match tick {
+                _ if tick <= track_end => sector_end,
+                _ if tick < landed => landed,
+                _ if tick < first => tick,
+                // A sector that begins now is under the head.
+                _ if tick == first && !in_sector => first + 10,
+                _ => sector_end,
+            };
+            // A seek of 1 ms to cylinder 1, whose first sector begins at 3 ms of each revolution.
+            let slot = |since: u64| (since + 1000 - 300).div_ceil(10) % 100;
+            let there = left + 100;
+            let reached = slot(there);
+            let end = there.next_multiple_of(10) + 10 + 1;
+            let ms = |ticks: u64| ticks as f64 / 100.0;
+            let requests = |slot| [(0.0, read(20, 10)), (ms(tick), read(200 + slot, 1))];
+            assert_completions(&p, &requests(reached), &[3.01, ms(end)]);
+            let missed = (reached + 99) % 100;
+            assert_completions(&p, &requests(missed), &[3.01, ms(end - 10 + 1000)]);
+        }
+    }
+}
+
+/// Does a read-ahead that would begin when the arm is needed not delay it?
+#[test]
+fn a_read_ahead_that_has_not_begun_is_free_to_leave() {
+    // The media end at 3.0, the completion at 3.01 ms. Then the arm is within sector 30, until 3.1.
+    let p = |preseek| {
+        tiny_with(|p| {
+            p.queue.preseek = preseek;
+            p.mechanics.as_mut().unwrap().seek = SeekSpec::Constant { ms: 1.0 };
+            p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        })
+    };
+    // Sectors 210 and 211 begin at 4.0 and 4.1 ms.
+    let requests = |lbn| [(0.0, read(20, 10)), (0.5, read(lbn, 1))];
+    assert_completions(&p(Preseek::BeforeCompletion), &requests(210), &[3.01, 4.11]);
+    assert_completions(&p(Preseek::None), &requests(210), &[3.01, 14.11]);
+    assert_completions(&p(Preseek::None), &requests(211), &[3.01, 4.21]);
+}
