@@ -79,7 +79,14 @@ def test_the_types_of_the_notebooks(tmp_path: Path) -> None:
         cells = [cell["source"] for cell in read(name)["cells"] if cell["cell_type"] == "code"]
         scripts.append(tmp_path / f"{name.replace('-', '_')}.py")
         scripts[-1].write_text("\n".join(cells))
-    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", *scripts]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--ignore-missing-imports",
+        *map(str, scripts),
+    ]
     environment = {**os.environ, "MYPYPATH": str(FOLDER.parent / "python")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
