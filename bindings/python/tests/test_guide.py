@@ -17,7 +17,7 @@ import traxtent
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "python.md"
 
 BLOCK = re.compile(
-    r"(?:<!-- needs: (?P<needs>\w+) -->\n)?"
+    r"(?:<!-- needs (?P<needs>\w+) -->\n)?"
     r"```python\n(?P<code>.*?)```\n"
     r"(?:\n```text\n(?P<text>.*?)```\n)?",
     re.DOTALL,
