@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::tally::Tally;
-use crate::{packages, shell};
+use crate::{packages, python, shell};
 
 /// The options.
 #[derive(clap::Args)]
@@ -109,6 +109,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let tarball = artifacts.tarball()?;
     println!("made {}", shown(&tarball));
     artifacts.link_in_c(&mut tally);
+    match python::release(&artifacts.folder) {
+        Ok(wheel) => {
+            println!("made {}", shown(&wheel));
+            tally.check("Python wheel", Ok(()));
+        }
+        Err(error) => tally.check("Python wheel", Err(error)),
+    }
     if shell::program("dpkg-deb").is_none() {
         tally.skip("Debian package", "dpkg-deb is not installed");
         return Ok(tally.report());

@@ -14,6 +14,7 @@ mod packages;
 #[cfg(feature = "pages")]
 mod pages;
 mod planted;
+mod python;
 mod shell;
 mod soak;
 mod tally;
@@ -46,6 +47,8 @@ enum Verb {
     Mutants(mutants::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),
+    /// Build the Python package with the libraries of the tests, install it, and run its checks
+    Python,
     /// Build the book into target/book, and read every page in a browser
     Book,
     /// Write the man pages and shell completions into a directory
@@ -75,6 +78,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Planted(options) => planted::run(&options),
         Verb::Mutants(options) => mutants::run(&options),
         Verb::Dist(options) => dist::run(&options),
+        Verb::Python => Ok(python::test(python::start_preparation(false), None).report()),
         Verb::Book => book::run(),
         #[cfg(feature = "pages")]
         Verb::Pages { folder } => pages::write(&folder),

@@ -51,6 +51,12 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "losetup",
         "file systems on served drives, and full disks below them",
     ),
+    package("python3", "python3", "the Python package"),
+    package(
+        "python3-venv",
+        "/usr/share/doc/python3-venv/copyright",
+        "the Python package",
+    ),
     package(
         "python3-libnbd",
         "/usr/lib/python3/dist-packages/nbd.py",
@@ -124,6 +130,12 @@ pub(crate) const FOR_DIST: &[Package] = &[
         "a Debian root to try the package in",
     ),
     package("lintian", "lintian", "Debian's own check of the package"),
+    package("python3", "python3", "the Python wheel"),
+    package(
+        "python3-venv",
+        "/usr/share/doc/python3-venv/copyright",
+        "the Python wheel",
+    ),
 ];
 
 /// Installs the packages whose programs are missing, if possible, and prints those that stay

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{book, guest, packages, test};
+use crate::{book, guest, packages, python, test};
 
 /// The length of the soak.
 #[derive(clap::Args)]
@@ -39,6 +39,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if !options.package.is_empty() || options.tests.is_some() {
         return Ok(tally.report());
     }
+    tally.add(python::test(
+        python::start_preparation(true),
+        Some(options.factor),
+    ));
     match book::check() {
         Ok(book) => tally.add(book),
         Err(error) => tally.check("the book", Err(error)),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{cycles, fuzz, guest, packages, shell, words};
+use crate::{cycles, fuzz, guest, packages, python, shell, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -29,8 +29,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     heading("tests");
     // Tests of real time leave the processor idle for much of their time.
     let fuzz_build = fuzz::start_smoke_build();
+    let environment = python::start_preparation(false);
     let packaging = std::thread::spawn(|| shell::run(&mut package()));
     tally.add(cargo_test(test_command(&[], None))?);
+    heading("the Python package");
+    tally.add(python::test(environment, None));
     heading("packages");
     let packaged = packaging.join().unwrap_or_else(|_| bail!("it panicked"));
     tally.check("the crates, packaged alone", packaged);

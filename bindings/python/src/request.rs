@@ -44,6 +44,15 @@ pub(crate) fn op_named(name: &str) -> Option<Op> {
     })
 }
 
+/// The name of the part of a drive that served a request.
+pub(crate) fn served_name(served: ServedBy) -> &'static str {
+    match served {
+        ServedBy::Media => "media",
+        ServedBy::Buffer => "buffer",
+        ServedBy::Both => "both",
+    }
+}
+
 /// The name of a kind of request.
 pub(crate) fn op_name(op: Op) -> &'static str {
     match op {
@@ -66,7 +75,8 @@ pub(crate) fn span_problem(name: &str, ms: f64) -> String {
     format!("{name}: {ms}: expected a number of milliseconds from 0 to {MS_MAX:e}")
 }
 
-/// Returns a time in milliseconds.
+/// Returns a time in milliseconds, as the same number as in the command's Parquet log.
+#[inline]
 pub(crate) fn ms(time: Span) -> f64 {
     time.0 as f64 / PS_PER_MS
 }
@@ -282,11 +292,7 @@ impl Completion {
     /// The part of the drive that served the request: ``media``, ``buffer`` or ``both``.
     #[getter]
     fn served(&self) -> &'static str {
-        match self.outcome.completion.served {
-            ServedBy::Media => "media",
-            ServedBy::Buffer => "buffer",
-            ServedBy::Both => "both",
-        }
+        served_name(self.outcome.completion.served)
     }
 
     fn __repr__(&self) -> String {

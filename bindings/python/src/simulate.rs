@@ -15,7 +15,7 @@ use traxtent_workload::{Replay, ReplayPace, RequestSource};
 use crate::arrow::Batch;
 use crate::drive::{Drive, settings, target_text};
 use crate::errors::{guarded, input_error, run_error};
-use crate::observer::{PythonObserver, load_machine};
+use crate::observer::PythonObserver;
 use crate::policy::{PythonPlacement, PythonScheduler};
 use crate::request_log::{BATCH_ROWS, LogBuilder};
 use crate::result::SimulationResult;
@@ -62,7 +62,7 @@ pub(crate) struct Arguments<'py> {
 #[derive(Default)]
 pub(crate) struct TraceOptions {
     pub(crate) plan: TracePlan,
-    more_drives: Vec<String>,
+    more_drives: Vec<Drive>,
 }
 
 impl Plan {
@@ -73,8 +73,8 @@ impl Plan {
         let set = settings(arguments.set.as_ref())?;
         let fault = Fault::default();
         let mut machine = (*drive.machine).clone();
-        for target in &options.more_drives {
-            machine.extend(load_machine(py, target)?);
+        for more in &options.more_drives {
+            machine.extend((*more.machine).clone());
         }
         let trace = options.plan;
         let (mut workload, input) = match &arguments.workload {
@@ -350,10 +350,10 @@ impl TraceOptions {
             match key.as_str() {
                 "more" => {
                     read.more_drives = match value.is_instance_of::<PyString>() {
-                        true => vec![value.extract()?],
+                        true => vec![Drive::of_argument(&value)?],
                         false => value
                             .try_iter()?
-                            .map(|item| target_text(&item?))
+                            .map(|item| Drive::of_argument(&item?))
                             .collect::<PyResult<_>>()?,
                     };
                 }

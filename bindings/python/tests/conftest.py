@@ -12,6 +12,9 @@ import pytest
 
 Command = Callable[..., str]
 
+#: Tests with large packages run in the soak only.
+collect_ignore = [] if "TRAXTENT_SOAK" in os.environ else ["test_frames.py"]
+
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:

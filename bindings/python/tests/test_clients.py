@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from traxtent import Completion, Request, simulate
+from traxtent import Completion, Drive, Request, simulate
+
+from .conftest import Command
 
 Client = Generator[Request, Completion, None]
 
@@ -121,6 +125,31 @@ def test_tables_without_times() -> None:
     rows = rows_of(result)
     assert [row["issued_ms"] for row in rows[:2]] == [0.0, 0.0]
     assert rows[2]["issued_ms"] == min(row["completed_ms"] for row in rows[:2])
+
+
+def test_several_drives(command: Command, tmp_path: Path) -> None:
+    """Do devices of a trace, a table and requests go to the drives of `more`?"""
+    path = tmp_path / "two.trace"
+    path.write_text("".join(f"{i * 7}.0 {i % 2} {i * 100} 8 1\n" for i in range(60)))
+    printed = command("sim", "atlas10k2", str(path), "--drive", "atlas10k", "--json")
+    for more in (["atlas10k"], [Drive("atlas10k")]):
+        assert simulate("atlas10k2", path, more=more).to_json() == printed
+    table = pa.table(
+        {
+            "at_ms": [i * 7.0 for i in range(60)],
+            "device": [i % 2 for i in range(60)],
+            "lbn": [i * 100 for i in range(60)],
+            "sectors": [8] * 60,
+        }
+    )
+    figures = simulate("atlas10k2", table, more=["atlas10k"]).summary
+    requests = [Request(i * 100, 8, at_ms=i * 7.0, device=i % 2) for i in range(60)]
+    assert (
+        simulate("atlas10k2", requests, more=["atlas10k"]).summary["response_ms"]
+        == (figures["response_ms"])
+    )
+    expected = json.loads(printed)
+    assert figures["response_ms"] == expected["response_ms"]
 
 
 def test_flushes_and_writes() -> None:

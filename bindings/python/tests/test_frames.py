@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ def log() -> Any:
 
 def test_polars() -> None:
     """Does polars take a log and boundaries, and is a frame of its own a workload?"""
-    polars = pytest.importorskip("polars", reason="polars is installed for the soak only")
+    polars = pytest.importorskip("polars")
     frame = polars.DataFrame(log())
     assert frame.height == 400 and frame["served"].dtype == polars.String
     assert frame["measured_ms"].null_count() == 400
@@ -33,9 +34,36 @@ def test_polars() -> None:
 
 def test_pandas() -> None:
     """Does pandas take a log, and is a frame of its own a workload?"""
-    pandas = pytest.importorskip("pandas", reason="pandas is installed for the soak only")
+    pandas = pytest.importorskip("pandas")
     frame = pa.table(log()).to_pandas()
     again = simulate("atlas10k2", frame.sort_values("request"), log=True)
     assert pa.table(again.requests).equals(pa.table(log()))
     if hasattr(pandas.DataFrame, "from_arrow"):
         assert len(pandas.DataFrame.from_arrow(log())) == 400
+
+
+def test_matplotlib() -> None:
+    """Does a result draw its distribution with matplotlib, on axes of its own or given ones?"""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("svg")
+    result = simulate("atlas10k2", WORKLOAD)
+    axes = result.plot()
+    assert result.plot(axes, log_x=True, log_y=True) is axes
+    assert len(axes.get_lines()) == 2
+
+
+def test_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
+    """Is progress shown as a bar of tqdm if that is asked for?"""
+    pytest.importorskip("tqdm")
+
+    def slow(now: float, head: object, waiting: object) -> int:
+        time.sleep(0.001)
+        return 0
+
+    simulate(
+        "atlas10k2",
+        "random,size=8,count=8500,outstanding=4",
+        scheduler=slow,
+        progress=True,
+    )
+    assert "requests" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,28 @@ def blkparse() -> str:
     return "".join(lines)
 
 
+def fio_latency() -> str:
+    """Return the trace as fio's latency log with offsets."""
+    lines = (
+        f"{int(at) + 6}, 5000000, {0 if read else 1}, {n * 512}, {lbn * 512}, 0\n"
+        for at, lbn, n, read in rows()
+    )
+    return "".join(lines)
+
+
+def hp_srt() -> bytes:
+    """Return the trace in HP Labs' binary format, without a header."""
+    records = (
+        struct.pack(
+            ">13I",
+            *(52, 1 << 16 | 1, int(at / 1000), int(at * 1000) % 1_000_000, 0, 5000),
+            *(n * 512, lbn, 0, 0, 0, int(read), 0),
+        )
+        for at, lbn, n, read in rows()
+    )
+    return b"".join(records)
+
+
 def columns() -> str:
     """Return the trace as columns of text."""
     return "".join(f"{at};{'r' if read else 'w'};{lbn};{n}\n" for at, lbn, n, read in rows())
@@ -147,7 +170,7 @@ def columns() -> str:
 
 COLUMNS = "time=1,op=2,lbn=3,sectors=4"
 
-TRACES: dict[str, tuple[Callable[[], str], list[str], dict[str, Any]]] = {
+TRACES: dict[str, tuple[Callable[[], str | bytes], list[str], dict[str, Any]]] = {
     "disksim-ascii": (disksim_ascii, [], {}),
     "disksim-validate": (disksim_validate, [], {}),
     "spc": (spc, [], {}),
@@ -155,6 +178,8 @@ TRACES: dict[str, tuple[Callable[[], str], list[str], dict[str, Any]]] = {
     "fio-v2": (fio_v2, ["--replay", "closed:2"], {"replay": "closed:2"}),
     "fio-v3": (fio_v3, [], {}),
     "blkparse": (blkparse, ["--speed", "0.5"], {"speed": 0.5}),
+    "fio-latency": (fio_latency, [], {}),
+    "hp-srt": (hp_srt, [], {}),
     "columns": (
         columns,
         [
@@ -183,9 +208,10 @@ TRACES: dict[str, tuple[Callable[[], str], list[str], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", TRACES)
 def test_json_of_traces(name: str, command: Command, tmp_path: Path) -> None:
     """Does a trace of each format give the bytes that the command prints?"""
-    text, options, arguments = TRACES[name]
+    content, options, arguments = TRACES[name]
     path = tmp_path / f"{name}.trace"
-    path.write_text(text())
+    trace = content()
+    path.write_bytes(trace if isinstance(trace, bytes) else trace.encode())
     printed = command("sim", "atlas10k2", str(path), "--json", *options)
     assert traxtent.simulate("atlas10k2", str(path), **arguments).to_json() == printed
     assert traxtent.simulate("atlas10k2", path, **arguments).to_json() == printed
@@ -207,6 +233,14 @@ def test_request_log(command: Command, tmp_path: Path) -> None:
     assert table.cast(csv.schema).equals(csv)
 
 
+def test_logs_are_traces(command: Command, tmp_path: Path) -> None:
+    """Does a log of the command, plain and compressed, give its bytes when it is replayed?"""
+    for name in ("log.csv", "log.csv.gz", "log.csv.zst"):
+        command("sim", "atlas10k2", "random,size=8,count=500,arrive=exp:8ms", "--log", name)
+        printed = command("sim", "atlas10k2", str(tmp_path / name), "--json", "--speed", "2")
+        assert traxtent.simulate("atlas10k2", tmp_path / name, speed=2).to_json() == printed
+
+
 def test_log_of_a_trace_has_measured_times(command: Command, tmp_path: Path) -> None:
     """Does the log of a trace with measured times have them?"""
     path = tmp_path / "validate.trace"
@@ -224,6 +258,10 @@ def test_batches_are_the_log(command: Command) -> None:
     batches = traxtent.simulate_batches("atlas10k2", workload, rows=128)
     parts = [pa.record_batch(batch) for batch in batches]
     assert [part.num_rows for part in parts] == [128] * 7 + [104]
+    for rows in (1, 7, 999, 1000, 1001, 4096):
+        again = traxtent.simulate_batches("atlas10k2", workload, rows=rows)
+        sizes = [len(batch) for batch in again]
+        assert sum(sizes) == 1000 and all(size == rows for size in sizes[:-1])
     whole = pa.table(traxtent.simulate("atlas10k2", workload, log=True).requests)
     assert pa.Table.from_batches(parts).equals(whole.combine_chunks())
     assert batches.result is not None

@@ -2,7 +2,7 @@
 //!
 //! Buffers are handed over without a copy: an exported structure holds a reference to the batch
 //! that it shows. The interface consists of three structures in C, and this package needs three
-//! types of columns; the `arrow` crates would multiply the time of a build for that.
+//! types of columns. `docs/internals/decisions.md` has the reason for not using the `arrow` crates.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
