@@ -21,7 +21,7 @@ use crate::request_log::{BATCH_ROWS, LogBuilder};
 use crate::result::SimulationResult;
 use crate::source::{ClientSource, Fault, TableRecords};
 
-/// What is simulated.
+/// A simulation, as the arguments describe it.
 pub(crate) struct Plan {
     drive: Drive,
     run: SimulationRun,
