@@ -1,6 +1,7 @@
 //! When the arm is idle, and when it leaves read-ahead for another request.
 
 use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Skew;
 use traxtent_model::profile::{Preseek, Profile, ReadAheadUntil, SeekSpec, WriteBack};
 use traxtent_units::SimTime;
 use traxtent_units::request::Request;
@@ -87,11 +88,13 @@ fn a_drive_is_idle_once_all_is_done() {
 #[test]
 fn the_arm_leaves_read_ahead_at_a_sectors_end() {
     // Sector 30 begins at 3.0 ms. The track ends at 10.0; the head is over the next one at 10.5,
-    // whose first sector begins at 11.0.
-    let (track_end, landed, first) = (1000, 1050, 1100);
-    for in_sector in [false, true] {
+    // whose first sector begins at that time or half a millisecond later.
+    let (track_end, landed) = (1000, 1050);
+    for (first, in_sector) in [(1100, false), (1100, true), (1050, false), (1050, true)] {
         let p = tiny_with(|p| {
             p.mechanics.as_mut().unwrap().seek = SeekSpec::Constant { ms: 1.0 };
+            let skew = (first - track_end) as f64 / 10.0;
+            p.geometry.zones[0].track_skew = Skew::Sectors(skew);
             p.cache.segment_sectors = 200;
             p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
             p.cache.read_ahead.stop_in_sector = in_sector;
@@ -110,8 +113,10 @@ fn the_arm_leaves_read_ahead_at_a_sectors_end() {
                 _ if tick == first && !in_sector => first + 10,
                 _ => sector_end,
             };
-            // A seek of 1 ms to cylinder 1, whose first sector begins at 3 ms of each revolution.
-            let slot = |since: u64| (since + 1000 - 300).div_ceil(10) % 100;
+            // A seek of 1 ms to cylinder 1, whose first sector begins 2 ms after that of the track
+            // before.
+            let origin = first - track_end + 200;
+            let slot = |since: u64| (since + 1000 - origin).div_ceil(10) % 100;
             let there = left + 100;
             let reached = slot(there);
             let end = there.next_multiple_of(10) + 10 + 1;

@@ -226,6 +226,37 @@ fn read_ahead_on_arrival_takes_passing_sectors() {
     both(&tracks, [[10.01, 20.56], [10.01, 21.01]]);
 }
 
+/// Does a drive that reads on arrival keep exactly the sectors of the track that pass between the
+/// arrival of the head and the wanted sectors?
+#[test]
+fn a_drive_that_reads_on_arrival_keeps_what_passes() {
+    let p = tiny_with(|p| {
+        p.access.read_on_arrival = true;
+        p.cache.segment_sectors = 200;
+    });
+    let base = Drive::new(&p).unwrap();
+    // In hundredths of a millisecond. The head is over surface 1 of cylinder 1 after a seek of
+    // 1 ms. LBN 300 passes at 4 ms.
+    for start in (0_u64..1000).step_by(7).chain([100, 300, 400]) {
+        for (lbn, sectors) in [(350, 4), (395, 10)] {
+            let landed = start + 100;
+            let wanted = landed + (400 + 10 * (lbn - 300) + 1000 - landed % 1000) % 1000;
+            let kept = (300..lbn).find(|other| wanted >= landed + 10 * (lbn - other));
+            let first = kept.unwrap_or(lbn);
+            let at = |ticks: u64| SimTime::from_ms(ticks as f64 / 100.0);
+            let mut drive = base.clone();
+            drive.serve(at(start), read(lbn, sectors)).unwrap();
+            let served = |lbn| drive.clone().serve(at(9000), read(lbn, 1)).unwrap().served;
+            assert_eq!(served(first), ServedBy::Buffer, "{start}, {lbn}: {first}");
+            assert_eq!(
+                served(first - 1),
+                ServedBy::Media,
+                "{start}, {lbn}: {first}"
+            );
+        }
+    }
+}
+
 /// Does read-ahead finish its sector when a request arrives, but only if the drive cannot abandon a
 /// sector?
 #[test]

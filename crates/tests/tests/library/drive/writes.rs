@@ -2,6 +2,7 @@
 //! flushes.
 
 use traxtent_model::drive::{Drive, ServedBy};
+use traxtent_model::geometry::{PerSurface, Skew, ZoneSpec};
 use traxtent_model::profile::{ExtraDisconnect, Profile, ReadAheadUntil, WriteBack, builtin};
 use traxtent_units::request::Request;
 use traxtent_units::{SimTime, Span};
@@ -95,6 +96,34 @@ fn data_must_arrive_before_its_sector_passes() {
     let slow = tiny_with(|p| p.bus.write_sector_ms = 0.2);
     assert_completions(&slow, &[(0.0, write(11, 10))], &[2.1]);
     assert_completions(&slow, &[(0.0, write(10, 10))], &[12.0]);
+}
+
+/// Do the media wait for late data if only a later track passes faster than the bus?
+#[test]
+fn data_must_arrive_before_a_faster_track_passes() {
+    // Sectors take 1 ms each on cylinder 0, whose last is LBN 19, and 0.1 ms on cylinder 1.
+    let p = |first_ms: f64| {
+        tiny_with(|p| {
+            p.bus.write_sector_ms = 0.5;
+            let outer = ZoneSpec {
+                last_cylinder: 0,
+                sectors_per_track: PerSurface::Same(10),
+                ..ZoneSpec::default()
+            };
+            let inner = ZoneSpec {
+                first_cylinder: 1,
+                last_cylinder: 9,
+                sectors_per_track: PerSurface::Same(100),
+                first_angle: Skew::Sectors(10.0 * first_ms),
+                ..ZoneSpec::default()
+            };
+            p.geometry.zones = vec![outer, inner];
+        })
+    };
+    // The last of 51 sectors is in the buffer at 25.5 ms. That is in time if the first sector of
+    // cylinder 1 passes at 20.6 ms, not at 20.5.
+    assert_completions(&p(0.6), &[(0.0, write(19, 51))], &[25.6]);
+    assert_completions(&p(0.5), &[(0.0, write(19, 51))], &[35.5]);
 }
 
 /// Does a write add its settling time, and is a seek for a write shorter if that time is negative?
