@@ -69,5 +69,6 @@ fn as_public(one: &Replayed) -> ReplayedRequest {
         simulated_ms: one.simulated_ms,
         rotation_ms: one.rotation_ms,
         measured_ms: one.measured_ms,
+        seek_cylinders: None,
     }
 }

@@ -390,7 +390,8 @@ impl<'a> LegendEntry<'a> {
 }
 
 /// The vertical position at which drawing ended, in displayed pixels.
-type DrawnHeight<DB> = Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+pub(super) type DrawnHeight<DB> =
+    Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 type PlaneResult<'a, DB> =
     Result<ChartArea<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;

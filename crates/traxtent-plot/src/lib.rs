@@ -132,15 +132,36 @@ pub struct Response {
     pub parts_ms: [f64; 8],
 }
 
-/// Simulated and measured response times of a trace.
+/// Simulated and measured response times of a trace: a panel for all requests, one for each class
+/// of requests, and one for the differences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// The title above the picture.
     pub title: String,
+    /// The panels with distributions. Those after the first are two to a row.
+    pub times: Vec<TimesPanel>,
+    /// The differences between simulated and measured times, if distances are known.
+    pub residuals: Option<Residuals>,
+}
+
+/// The distributions of simulated and measured response times of a class of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimesPanel {
+    /// The heading.
+    pub title: String,
     /// Two cumulative distributions: milliseconds and share.
     pub curves: Vec<Curve>,
-    /// The end of the time axis.
+    /// The end of the time axis in milliseconds.
     pub until_ms: f64,
+}
+
+/// Simulated minus measured response times over the seek distance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residuals {
+    /// The heading.
+    pub title: String,
+    /// Quantiles of the difference: cylinders and milliseconds.
+    pub curves: Vec<Curve>,
 }
 
 /// Efficiency against request size.

@@ -6,10 +6,12 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use traxtent_model::drive::Breakdown;
 
 use super::canvas::{DrawResult, Picture};
-use super::chart::{Axis, INK, LegendEntry, NOTE_LINE, ScaledArea, data, percent, plain};
+use super::chart::{
+    Axis, DrawnHeight, INK, LegendEntry, NOTE_LINE, ScaledArea, data, percent, plain,
+};
 use super::colours;
 use super::distribution::draw_curves;
-use super::{Efficiency, EfficiencyPanel, Response, Validation};
+use super::{Curve, Efficiency, EfficiencyPanel, Residuals, Response, TimesPanel, Validation};
 
 fn share_axis<'a>(title: &'a str) -> Axis<'a> {
     Axis {
@@ -104,9 +106,21 @@ impl Response {
     }
 }
 
+/// The displayed height of the first panel of a validation, and of the others.
+const FIRST_PANEL: u32 = 400;
+const CLASS_PANEL: u32 = 330;
+
+/// The displayed height of the title of a validation.
+const HEADING: u32 = 30;
+
 impl Picture for Validation {
     fn size(&self) -> (u32, u32) {
-        (760, 440)
+        let rows = (self.times.len() as u32).saturating_sub(1).div_ceil(2);
+        let residuals = u32::from(self.residuals.is_some());
+        (
+            960,
+            HEADING + FIRST_PANEL + CLASS_PANEL * (rows + residuals),
+        )
     }
 
     fn draw<DB: DrawingBackend>(
@@ -116,13 +130,51 @@ impl Picture for Validation {
     ) -> DrawResult<DB> {
         let sheet = ScaledArea { area, scale };
         sheet.title(&self.title)?;
-        let signs: Vec<LegendEntry<'_>> = self
-            .curves
-            .iter()
-            .enumerate()
-            .map(|(index, curve)| LegendEntry::Line(colours::other(index), &curve.name))
-            .collect();
-        let bottom = sheet.legend(50.0, 70.0, &signs)?;
+        let (_, mut below) = area.split_vertically(sheet.px(f64::from(HEADING)));
+        let mut take = |height: u32| {
+            let (row, rest) = below.split_vertically(sheet.px(f64::from(height)));
+            below = rest;
+            row
+        };
+        let Some((all, classes)) = self.times.split_first() else {
+            return Ok(());
+        };
+        let area = take(FIRST_PANEL);
+        all.draw(&ScaledArea { area: &area, scale }, "")?;
+        for row in classes.chunks(2) {
+            let halves = take(CLASS_PANEL).split_evenly((1, 2));
+            for (panel, area) in row.iter().zip(&halves) {
+                panel.draw(&ScaledArea { area, scale }, &panel.title)?;
+            }
+        }
+        if let Some(residuals) = &self.residuals {
+            let area = take(CLASS_PANEL);
+            residuals.draw(&ScaledArea { area: &area, scale })?;
+        }
+        Ok(())
+    }
+}
+
+/// Draws a heading and a legend with a line for each curve. Returns their lower end.
+fn heading<DB: DrawingBackend>(
+    sheet: &ScaledArea<'_, DB>,
+    title: &str,
+    curves: &[Curve],
+) -> DrawnHeight<DB> {
+    let top = match title {
+        "" => 10.0,
+        title => sheet.title(title)?,
+    };
+    let curves = curves.iter().enumerate();
+    let signs: Vec<LegendEntry<'_>> = curves
+        .map(|(index, curve)| LegendEntry::Line(colours::other(index), &curve.name))
+        .collect();
+    sheet.legend(top + 12.0, 70.0, &signs)
+}
+
+impl TimesPanel {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, title: &str) -> DrawResult<DB> {
+        let bottom = heading(sheet, title, &self.curves)?;
         let mut plane = sheet.axes(
             bottom + 9.0,
             &time_axis(self.until_ms),
@@ -132,6 +184,32 @@ impl Picture for Validation {
             let points = curve.points.iter().copied();
             let shown: Vec<_> = points.filter(|point| point.0 <= self.until_ms).collect();
             sheet.curve(&mut plane, colours::other(index), &shown)?;
+        }
+        Ok(())
+    }
+}
+
+impl Residuals {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
+        let bottom = heading(sheet, &self.title, &self.curves)?;
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let until = points().fold(1.0_f64, |most, point| most.max(point.0));
+        let size = points().fold(0.1_f64, |most, point| most.max(point.1.abs())) * 1.05;
+        let distance = Axis {
+            title: "seek distance, cylinders",
+            range: 0.0..until,
+            format: &plain,
+            labels: 8,
+        };
+        let difference = Axis {
+            title: "simulated - measured, ms",
+            range: -size..size,
+            format: &plain,
+            labels: 5,
+        };
+        let mut plane = sheet.axes(bottom + 9.0, &distance, &difference)?;
+        for (index, curve) in self.curves.iter().enumerate() {
+            sheet.curve(&mut plane, colours::other(index), &curve.points)?;
         }
         Ok(())
     }
@@ -221,7 +299,7 @@ impl EfficiencyPanel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Curve, Draw};
+    use crate::Draw;
 
     /// Returns the value of an attribute.
     fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {

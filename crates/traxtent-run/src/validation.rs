@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use traxtent_model::drive::ServedBy;
 use traxtent_sim::agreement::{
-    ClassAgreement, HitAgreement, ReplayedRequest, class_agreement, hit_agreement,
+    ClassAgreement, HitAgreement, ReplayedRequest, SizeAgreement, TimeAgreement, class_agreement,
+    hit_agreement,
 };
 use traxtent_sim::simulate;
 use traxtent_units::request::Op;
 use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
-use traxtent_units::{Rng, Span};
+use traxtent_units::{Rng, Sectors, Span};
 
 use crate::error::{Result, RunError};
 use crate::observer::Observer;
@@ -67,12 +69,37 @@ pub struct HitsVerdict {
 pub struct ClassVerdict {
     /// The name of the class.
     pub name: &'static str,
+    /// The times of all its requests.
+    #[serde(flatten)]
+    pub all: TimesVerdict,
+    /// The times of the requests of each range of sizes that occurs.
+    pub sizes: Vec<SizeVerdict>,
+}
+
+/// The times of the requests of one class whose sizes are in a range.
+#[derive(Clone, Debug, Serialize)]
+pub struct SizeVerdict {
+    /// The smallest size of the range, in sectors.
+    pub sectors_min: u32,
+    /// The largest size of the range, in sectors.
+    pub sectors_max: u32,
+    /// The times.
+    #[serde(flatten)]
+    pub times: TimesVerdict,
+}
+
+/// [`TimeAgreement`] with the keys of its JSON.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TimesVerdict {
     /// The number of requests.
     pub requests: u64,
     /// The mean of the simulated response times.
     pub mean_ms: f64,
     /// The mean of the measured response times.
     pub measured_mean_ms: f64,
+    /// Half the width of the 95 % interval of the difference of the means; `None` if there are too
+    /// few requests.
+    pub difference_half_width_ms: Option<f64>,
     /// The demerit.
     pub rms_ms: f64,
 }
@@ -92,21 +119,38 @@ impl From<HitAgreement> for HitsVerdict {
 
 impl From<ClassAgreement> for ClassVerdict {
     fn from(class: ClassAgreement) -> ClassVerdict {
+        let size = |size: &SizeAgreement| SizeVerdict {
+            sectors_min: size.sectors.start,
+            sectors_max: size.sectors.end - 1,
+            times: size.times.into(),
+        };
         ClassVerdict {
             name: class.name,
-            requests: class.requests,
-            mean_ms: class.mean_ms,
-            measured_mean_ms: class.measured_mean_ms,
-            rms_ms: class.rms_ms,
+            all: class.all.into(),
+            sizes: class.sizes.iter().map(size).collect(),
         }
     }
 }
 
-/// A verdict with the times that it is about.
+impl From<TimeAgreement> for TimesVerdict {
+    fn from(times: TimeAgreement) -> TimesVerdict {
+        TimesVerdict {
+            requests: times.requests,
+            mean_ms: times.mean_ms,
+            measured_mean_ms: times.measured_mean_ms,
+            difference_half_width_ms: times.difference_half_width_ms,
+            rms_ms: times.rms_ms,
+        }
+    }
+}
+
+/// A verdict with the requests that it is about.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The verdict.
     pub verdict: Verdict,
+    /// The requests in order of completion.
+    pub requests: Vec<ReplayedRequest>,
     /// The simulated response times in milliseconds, in ascending order.
     pub simulated_ms: Vec<f64>,
     /// The measured response times in milliseconds, in ascending order.
@@ -284,7 +328,7 @@ pub fn compare_on(
             "{trace}: omitted, because it has no measured times"
         ));
     }
-    Ok(replayed.map(|replayed| judge(pair.name.clone(), &replayed)))
+    Ok(replayed.map(|replayed| judge(pair.name.clone(), replayed)))
 }
 
 /// The replay of a trace.
@@ -306,8 +350,20 @@ fn replay(
     let mut source = plan.open(&pair.trace, machine)?;
     let mut requests = Vec::new();
     let mut pulse = Pulse::new(observer);
+    let mut arms = vec![None; machine.drives.len()];
     simulate(&mut machine.host()?, &mut source, |outcome| {
         let request = &outcome.completion.request;
+        let device = outcome.arrival.device as usize;
+        let seek_cylinders = match outcome.completion.served {
+            ServedBy::Buffer => None,
+            ServedBy::Media | ServedBy::Both => arms.get_mut(device).and_then(|arm| {
+                let geometry = &machine.drives[device].geometry;
+                let to = geometry.locate(request.lbn)?.cylinder.0;
+                let last = request.end() - Sectors(1);
+                let from = arm.replace(geometry.locate(last)?.cylinder.0);
+                Some(to.abs_diff(from?))
+            }),
+        };
         let measured = outcome.arrival.measured;
         // No class is for flushes.
         if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
@@ -318,6 +374,7 @@ fn replay(
                 simulated_ms: outcome.response().as_ms(),
                 rotation_ms: outcome.completion.breakdown.rotation.as_ms(),
                 measured_ms: time.as_ms(),
+                seek_cylinders,
             });
         }
         pulse.beat()
@@ -336,7 +393,7 @@ fn replay(
 }
 
 /// Compares the simulated times of a replay with the measured ones.
-fn judge(trace: String, replayed: &Replayed) -> Comparison {
+fn judge(trace: String, replayed: Replayed) -> Comparison {
     let requests = &replayed.requests;
     let mut simulated_ms: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
     let mut measured_ms: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
@@ -366,6 +423,7 @@ fn judge(trace: String, replayed: &Replayed) -> Comparison {
     };
     Comparison {
         verdict,
+        requests: replayed.requests,
         simulated_ms,
         measured_ms,
     }

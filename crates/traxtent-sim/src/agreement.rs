@@ -10,9 +10,11 @@
 //! request cannot be compared. A read from the media can be as fast as one from the buffer by
 //! chance; the number of reads for which this is expected is part of the result.
 
+use std::ops::Range;
+
 use traxtent_model::drive::ServedBy;
 use traxtent_units::Span;
-use traxtent_units::stats::demerit;
+use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel, demerit};
 
 /// The time above that of a buffer hit of the same size, up to which a read counts as a hit, in
 /// milliseconds. In the measured traces of DiskSim, the number of reads by this time has its
@@ -34,6 +36,24 @@ pub struct ReplayedRequest {
     pub rotation_ms: f64,
     /// The measured response time in milliseconds.
     pub measured_ms: f64,
+    /// The number of cylinders between this access of the media and the one before it; `None` if it
+    /// needs none, or the drive has no cylinders.
+    pub seek_cylinders: Option<u32>,
+}
+
+/// The names of the classes of requests.
+const CLASSES: [&str; 3] = ["read from buffer", "read from media", "write"];
+
+impl ReplayedRequest {
+    /// Returns the name of the request's class, as in [`ClassAgreement`].
+    pub fn class(&self) -> &'static str {
+        let [from_buffer, from_media, write] = CLASSES;
+        match (self.is_read, self.served) {
+            (true, ServedBy::Buffer) => from_buffer,
+            (true, ServedBy::Media | ServedBy::Both) => from_media,
+            (false, _) => write,
+        }
+    }
 }
 
 /// The reads of a trace by where the model and the real drive had their data.
@@ -69,15 +89,110 @@ impl HitAgreement {
 pub struct ClassAgreement {
     /// The name: `read from buffer`, `read from media`, `write`.
     pub name: &'static str,
+    /// All requests of the class.
+    pub all: TimeAgreement,
+    /// The requests of each range of sizes that occurs, in ascending order. A range begins at a
+    /// power of two.
+    pub sizes: Vec<SizeAgreement>,
+}
+
+/// The requests of one class whose sizes are in a range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeAgreement {
+    /// The sizes in sectors: up to twice the smallest, which is not included.
+    pub sectors: Range<u32>,
+    /// Their times.
+    pub times: TimeAgreement,
+}
+
+/// The agreement of the modelled with the measured response times of some requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeAgreement {
     /// The number of requests.
     pub requests: u64,
     /// The mean modelled response time in milliseconds.
     pub mean_ms: f64,
     /// The mean measured response time in milliseconds.
     pub measured_mean_ms: f64,
-    /// The demerit of the class in milliseconds.
+    /// Half the width of the 95 % interval of the difference of the means, in milliseconds. `None`
+    /// if there are too few requests. The differences are averaged over consecutive requests
+    /// first, since neighbours resemble each other.
+    pub difference_half_width_ms: Option<f64>,
+    /// The demerit in milliseconds.
     pub rms_ms: f64,
 }
+
+impl TimeAgreement {
+    /// Compares the times of requests; `None` if there are none.
+    fn of<'a>(requests: impl Iterator<Item = &'a ReplayedRequest>) -> Option<TimeAgreement> {
+        let (mut simulated, mut measured): (Vec<f64>, Vec<f64>) = requests
+            .map(|request| (request.simulated_ms, request.measured_ms))
+            .unzip();
+        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+        let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
+        let pairs = simulated.iter().zip(&measured);
+        let differences: Vec<f64> = pairs.map(|(model, drive)| model - drive).collect();
+        let blocks: Vec<f64> = differences.chunks_exact(BLOCK).map(mean).collect();
+        let interval = ConfidenceInterval::of(&blocks, ConfidenceLevel::P95);
+        Some(TimeAgreement {
+            requests: simulated.len() as u64,
+            mean_ms,
+            measured_mean_ms,
+            difference_half_width_ms: interval.and_then(|interval| interval.half_width),
+            rms_ms: demerit(&mut simulated, &mut measured)?,
+        })
+    }
+}
+
+/// The number of consecutive requests over which differences are averaged before an interval is
+/// computed.
+const BLOCK: usize = 50;
+
+/// The differences between modelled and measured times at about the same seek distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residual {
+    /// The mean seek distance in cylinders.
+    pub cylinders: f64,
+    /// The first quartile, the median and the third quartile of modelled minus measured times, in
+    /// milliseconds.
+    pub quartiles_ms: [f64; 3],
+}
+
+/// Returns the differences of the accesses to the media by seek distance, in ascending order, in at
+/// most `groups` groups of about the same number of requests. Requests of the same distance are in
+/// one group. Pauses in traces do not keep the phase
+/// of the spindle, so the quartiles are about half a revolution apart even for a perfect model; their
+/// middle should be at zero for every distance.
+pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
+    let mut accesses: Vec<(u32, f64)> = requests
+        .iter()
+        .filter_map(|one| Some((one.seek_cylinders?, one.simulated_ms - one.measured_ms)))
+        .collect();
+    accesses.sort_by_key(|access| access.0);
+    let size = accesses.len().div_ceil(groups.max(1)).max(GROUP_MIN);
+    let group = |accesses: &[(u32, f64)]| {
+        let cylinders = accesses.iter().map(|access| f64::from(access.0));
+        let mut differences: Vec<f64> = accesses.iter().map(|access| access.1).collect();
+        differences.sort_by(f64::total_cmp);
+        let at = |quarter: usize| differences[quarter * (differences.len() - 1) / 4];
+        Residual {
+            cylinders: cylinders.sum::<f64>() / accesses.len() as f64,
+            quartiles_ms: [at(1), at(2), at(3)],
+        }
+    };
+    let mut found = Vec::new();
+    let mut rest = &accesses[..];
+    while rest.len() >= size {
+        let farthest = rest[size - 1].0;
+        let end = rest.partition_point(|access| access.0 <= farthest);
+        found.push(group(&rest[..end]));
+        rest = &rest[end..];
+    }
+    found
+}
+
+/// The least number of requests of which quartiles are computed.
+const GROUP_MIN: usize = 20;
 
 /// Returns the agreement on which reads were buffer hits. Returns `None` if the model served fewer
 /// than two reads from the buffer, so that the time of a hit is not known.
@@ -108,33 +223,22 @@ pub fn hit_agreement(
 
 /// Returns the agreement of each class that has requests.
 pub fn class_agreement(requests: &[ReplayedRequest]) -> Vec<ClassAgreement> {
-    type Class = (&'static str, fn(&ReplayedRequest) -> bool);
-    let classes: [Class; 3] = [
-        ("read from buffer", |request| {
-            request.is_read && request.served == ServedBy::Buffer
-        }),
-        ("read from media", |request| {
-            request.is_read && request.served != ServedBy::Buffer
-        }),
-        ("write", |request| !request.is_read),
-    ];
-    let class = |(name, is_in): Class| {
-        let of = requests.iter().filter(|request| is_in(request));
-        let (mut simulated, mut measured): (Vec<f64>, Vec<f64>) = of
-            .map(|request| (request.simulated_ms, request.measured_ms))
-            .unzip();
-        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-        let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
-        let rms_ms = demerit(&mut simulated, &mut measured)?;
+    let class = |name: &'static str| {
+        let of: Vec<&ReplayedRequest> = requests.iter().filter(|one| one.class() == name).collect();
+        let with_exponent = |exponent: u32| {
+            let sectors = 1 << exponent..(2_u32 << exponent);
+            let within = of.iter().copied();
+            let times =
+                TimeAgreement::of(within.filter(|request| sectors.contains(&request.sectors)))?;
+            Some(SizeAgreement { sectors, times })
+        };
         Some(ClassAgreement {
             name,
-            requests: simulated.len() as u64,
-            mean_ms,
-            measured_mean_ms,
-            rms_ms,
+            all: TimeAgreement::of(of.iter().copied())?,
+            sizes: (0..u32::BITS - 1).filter_map(with_exponent).collect(),
         })
     };
-    classes.into_iter().filter_map(class).collect()
+    CLASSES.into_iter().filter_map(class).collect()
 }
 
 /// The time of a buffer hit: a straight line over the number of sectors.
@@ -179,5 +283,85 @@ impl HitTime {
 
     fn at(&self, sectors: u32) -> f64 {
         self.fixed_ms + self.sector_ms * f64::from(sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(sectors: u32, simulated_ms: f64, measured_ms: f64) -> ReplayedRequest {
+        ReplayedRequest {
+            is_read: true,
+            sectors,
+            served: ServedBy::Media,
+            simulated_ms,
+            rotation_ms: 0.0,
+            measured_ms,
+            seek_cylinders: Some(sectors),
+        }
+    }
+
+    /// Is every request in one range of sizes, and are their means those of its requests?
+    #[test]
+    fn sizes_divide_a_class() {
+        let sizes = [1, 2, 3, 4, 7, 8, 255, 256];
+        let requests = sizes.map(|sectors| request(sectors, f64::from(sectors), 1.0));
+        let [class] = &class_agreement(&requests)[..] else {
+            panic!("all requests are of one class");
+        };
+        let found: Vec<_> = class
+            .sizes
+            .iter()
+            .map(|size| {
+                (
+                    size.sectors.clone(),
+                    size.times.requests,
+                    size.times.mean_ms,
+                )
+            })
+            .collect();
+        let expected = [
+            (1..2, 1, 1.0),
+            (2..4, 2, 2.5),
+            (4..8, 2, 5.5),
+            (8..16, 1, 8.0),
+            (128..256, 1, 255.0),
+            (256..512, 1, 256.0),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(class.all.requests, 8);
+    }
+
+    /// Does the interval of the difference contain a known bias, and is it as narrow as the noise
+    /// allows?
+    #[test]
+    fn a_bias_is_in_its_interval() {
+        let mut rng = traxtent_units::Rng::new(3);
+        let mut noise = || rng.fraction() - 0.5;
+        let requests: Vec<_> = (0..5000)
+            .map(|_| request(8, 5.0 + noise(), 4.9 + noise()))
+            .collect();
+        let class = &class_agreement(&requests)[0].all;
+        let half_width = class.difference_half_width_ms.unwrap();
+        let bias = class.mean_ms - class.measured_mean_ms;
+        assert!((bias - 0.1).abs() < half_width, "{bias} {half_width}");
+        // The deviation of a difference is 0.41 ms, so that of the mean of 5000 is 0.0058 ms.
+        assert!((0.008..0.016).contains(&half_width), "{half_width}");
+    }
+
+    /// Do residuals show at which distances a model is wrong?
+    #[test]
+    fn residuals_find_the_distance() {
+        let late = |cylinders: u32| if cylinders > 500 { 2.0 } else { 0.0 };
+        let requests: Vec<_> = (0..1000)
+            .map(|cylinders| request(cylinders, 5.0 + late(cylinders), 5.0))
+            .collect();
+        let found = residuals(&requests, 10);
+        assert_eq!(found.len(), 10);
+        for group in &found {
+            let expected = if group.cylinders > 500.0 { 2.0 } else { 0.0 };
+            assert_eq!(group.quartiles_ms, [expected; 3], "{group:?}");
+        }
     }
 }

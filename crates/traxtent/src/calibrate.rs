@@ -363,10 +363,10 @@ fn class_table(found: &Calibration) -> Table {
     for class in &found.held_out_after.classes {
         table.row([
             class.name.to_owned(),
-            class.requests.to_string(),
-            format!("{:.3} ms", class.mean_ms),
-            format!("{:.3} ms", class.measured_mean_ms),
-            format!("{:.3} ms", class.rms_ms),
+            class.all.requests.to_string(),
+            format!("{:.3} ms", class.all.mean_ms),
+            format!("{:.3} ms", class.all.measured_mean_ms),
+            format!("{:.3} ms", class.all.rms_ms),
         ]);
     }
     table

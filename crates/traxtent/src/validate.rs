@@ -4,9 +4,12 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use traxtent_plot::{Curve, Validation};
+use traxtent_plot::{Curve, Residuals, TimesPanel, Validation};
 use traxtent_run::RunError;
-use traxtent_run::validation::{Comparison, TracePair, Verdict, compare, find_traces};
+use traxtent_run::validation::{
+    Comparison, TimesVerdict, TracePair, Verdict, compare, find_traces,
+};
+use traxtent_sim::agreement::{ReplayedRequest, residuals};
 
 use crate::failure::{Failure, Result, be_quiet, print_line};
 use crate::machine::{Printer, TARGET_HELP};
@@ -32,7 +35,8 @@ use crate::table::{Side, Table};
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
 /// takes in the model. DISAGREE is the share of all reads on which the two differ. At most as many
 /// as BY CHANCE differ because a sector on the media happened to be near the head. The third table
-/// compares the classes of requests.
+/// compares the classes of requests. DIFFERENCE is that of the means, with its 95 % interval.
+/// --json has each class by size of request too.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -49,7 +53,8 @@ pub(crate) struct Args {
     /// Change a figure of every drive
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Draw the distributions of each trace as NAME.svg in this directory
+    /// Draw the distributions of each trace and of its classes, and the differences by seek
+    /// distance, as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Omit notes and warnings
@@ -193,21 +198,33 @@ fn class_table(verdicts: &[Verdict]) -> Table {
         ("REQUESTS", Side::Right),
         ("SIMULATED MEAN", Side::Right),
         ("MEASURED MEAN", Side::Right),
+        ("DIFFERENCE", Side::Right),
         ("DEMERIT", Side::Right),
     ]);
     for verdict in verdicts {
         for class in &verdict.classes {
+            let times = &class.all;
             table.row([
                 verdict.trace.clone(),
                 class.name.to_owned(),
-                class.requests.to_string(),
-                format!("{:.3} ms", class.mean_ms),
-                format!("{:.3} ms", class.measured_mean_ms),
-                format!("{:.3} ms", class.rms_ms),
+                times.requests.to_string(),
+                format!("{:.3} ms", times.mean_ms),
+                format!("{:.3} ms", times.measured_mean_ms),
+                difference(times),
+                format!("{:.3} ms", times.rms_ms),
             ]);
         }
     }
     table
+}
+
+/// Returns the difference of the means with its interval.
+fn difference(times: &TimesVerdict) -> String {
+    let difference = times.mean_ms - times.measured_mean_ms;
+    match times.difference_half_width_ms {
+        Some(half_width) => format!("{difference:+.3} ± {half_width:.3} ms"),
+        None => format!("{difference:+.3} ms"),
+    }
 }
 
 /// Checks that a picture of each trace can be written, before anything is replayed.
@@ -232,15 +249,16 @@ fn picture(folder: &Path, trace: &str) -> PathBuf {
     folder.join(format!("{trace}.svg"))
 }
 
-/// Draws both distributions.
+/// Draws the distributions of all requests and of each class, and the differences by seek distance.
 fn draw(folder: &Path, comparison: &Comparison) -> Result<()> {
     let verdict = &comparison.verdict;
-    let (simulated, measured) = (&comparison.simulated_ms, &comparison.measured_ms);
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-    let at = |times: &[f64], share: f64| {
-        let rank = (share * times.len() as f64) as usize;
-        times[rank.min(times.len() - 1)]
-    };
+    let all = panel("", comparison.requests.iter());
+    let classes = verdict.classes.iter().map(|class| {
+        let requests = comparison.requests.iter();
+        let title = format!("{}: demerit {:.3} ms", class.name, class.all.rms_ms);
+        panel(&title, requests.filter(|one| one.class() == class.name))
+    });
     let validation = Validation {
         title: format!(
             "{}: demerit {:.3} ms, {:.1} % of the mean",
@@ -248,10 +266,48 @@ fn draw(folder: &Path, comparison: &Comparison) -> Result<()> {
             verdict.rms_ms,
             verdict.rms_share * 100.0
         ),
-        curves: vec![curve("measured", measured), curve("simulated", simulated)],
-        until_ms: at(simulated, 0.999).max(at(measured, 0.999)) * 1.02,
+        times: std::iter::once(all).chain(classes).collect(),
+        residuals: differences(&comparison.requests),
     };
     plot::write(&picture(folder, &verdict.trace), &validation)
+}
+
+/// Returns the distributions of the simulated and measured times of some requests.
+fn panel<'a>(title: &str, requests: impl Iterator<Item = &'a ReplayedRequest>) -> TimesPanel {
+    let (mut simulated, mut measured): (Vec<f64>, Vec<f64>) = requests
+        .map(|one| (one.simulated_ms, one.measured_ms))
+        .unzip();
+    simulated.sort_by(f64::total_cmp);
+    measured.sort_by(f64::total_cmp);
+    let at = |times: &[f64], share: f64| {
+        let rank = (share * times.len() as f64) as usize;
+        times[rank.min(times.len() - 1)]
+    };
+    TimesPanel {
+        title: title.to_owned(),
+        curves: vec![curve("measured", &measured), curve("simulated", &simulated)],
+        until_ms: at(&simulated, 0.999).max(at(&measured, 0.999)) * 1.02,
+    }
+}
+
+/// The number of seek distances in a picture.
+const DISTANCES: usize = 40;
+
+/// Returns the quartiles of the differences by seek distance, if there are enough accesses.
+fn differences(requests: &[ReplayedRequest]) -> Option<Residuals> {
+    let found = residuals(requests, DISTANCES);
+    let names = ["first quartile", "median", "third quartile"];
+    let curves = (0..).zip(names).map(|(quartile, name): (usize, _)| Curve {
+        name: name.to_owned(),
+        points: found
+            .iter()
+            .map(|group| (group.cylinders, group.quartiles_ms[quartile]))
+            .collect(),
+    });
+    (found.len() > 1).then(|| Residuals {
+        title: "accesses to the media: simulated minus measured time".to_owned(),
+        curves: curves.collect(),
+    })
 }
 
 /// Returns the cumulative distribution of sorted times, thinned to the resolution of a picture.
