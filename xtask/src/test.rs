@@ -148,6 +148,7 @@ fn package() -> Command {
     cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
     // The packages are only built, never run.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
+    cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
     cargo
 }
 
