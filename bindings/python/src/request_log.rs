@@ -327,6 +327,9 @@ fn encode(batch: &Batch) -> Vec<u8> {
                 let value = |row| numbers.get(row).unwrap_or(f64::NAN);
                 bytes.extend((0..batch.rows).flat_map(|row| value(row).to_le_bytes()));
             }
+            Column::OptionalWhole(_) | Column::OptionalText(..) => {
+                unreachable!("a log has no such column")
+            }
             Column::Text(texts) => {
                 for row in 0..batch.rows {
                     let word = texts.get(row);
@@ -361,6 +364,9 @@ fn decode(mut bytes: &[u8]) -> Option<Batch> {
                 Column::OptionalNumber(numbers) => {
                     let value = f64::from_le_bytes(eight(&mut bytes)?);
                     numbers.push((!value.is_nan()).then_some(value));
+                }
+                Column::OptionalWhole(_) | Column::OptionalText(..) => {
+                    unreachable!("a log has no such column")
                 }
                 Column::Text(texts) => {
                     let (length, rest) = bytes.split_first()?;

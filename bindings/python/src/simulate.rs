@@ -24,7 +24,7 @@ use crate::source::{ClientSource, Fault, TableRecords};
 /// A simulation, as the arguments describe it.
 pub(crate) struct Plan {
     drive: Drive,
-    run: SimulationRun,
+    pub(crate) run: SimulationRun,
     set: Vec<(String, String)>,
     input: Input,
     scheduler: Option<PythonScheduler>,
@@ -215,6 +215,18 @@ impl Plan {
             })
     }
 
+    /// Returns the summary, or the exception that has ended the run.
+    pub(crate) fn outcome(
+        &mut self,
+        py: Python<'_>,
+        summary: Result<Summary, RunError>,
+    ) -> PyResult<Summary> {
+        match self.fault.take() {
+            Some(exception) => Err(exception),
+            None => self.observer.finish(py, summary),
+        }
+    }
+
     /// Returns the result, or the exception that has ended the run.
     pub(crate) fn finish(
         &mut self,
@@ -222,10 +234,7 @@ impl Plan {
         summary: Result<Summary, RunError>,
         batches: Option<Vec<Batch>>,
     ) -> PyResult<SimulationResult> {
-        if let Some(exception) = self.fault.take() {
-            return Err(exception);
-        }
-        let mut summary = self.observer.finish(py, summary)?;
+        let mut summary = self.outcome(py, summary)?;
         let remedy = match self.input {
             Input::Named => self.run.alignment_fix(&summary),
             _ => None,

@@ -30,7 +30,7 @@ pub use observer::{OBSERVED_REQUESTS, Observer};
 pub use pace::{parse_pace, parse_speed};
 pub use plan::{SweepPlan, facts};
 pub use report::{ReportHead, json_text};
-pub use results::{ResultsFile, result_cells, result_columns};
+pub use results::{ResultsFile, figure_cells, figure_columns, result_cells, result_columns};
 pub use run::{Case, SimulationRun, TracePlan, execute, pairs, run_all, simulation_error, total};
 pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, show};
 pub use sweep::{Point, Setting, points};

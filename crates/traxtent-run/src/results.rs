@@ -47,16 +47,29 @@ pub fn result_cells(
 ) -> Vec<Cell> {
     let mut cells = labels.cells(case, run);
     cells.push(Cell::Text(run.workload.describe()));
+    cells.extend(figure_cells(summary));
+    cells
+}
+
+/// Returns the cells of a run without its labels: one for each of [`figure_columns`].
+pub fn figure_cells(summary: &mut Summary) -> Vec<Cell> {
     let figures = summary.figures();
-    cells.extend(figure_names().iter().map(|name| {
+    let find = |name: &String| {
         let found = figures.iter().find(|figure| column_name(figure) == *name);
         found.map_or(Cell::Empty, cell)
-    }));
-    cells
+    };
+    figure_names().iter().map(find).collect()
 }
 
 /// Returns the columns of the results: labels, the workload, and all figures.
 pub fn result_columns(labels: &LabelColumns) -> Vec<Column> {
+    let workload = Column::new("workload", Kind::Text);
+    let columns = labels.columns().chain([workload]);
+    columns.chain(figure_columns()).collect()
+}
+
+/// Returns the columns of all figures.
+pub fn figure_columns() -> Vec<Column> {
     let figures = figure_names().into_iter().map(|name| {
         let kind = if COUNTS.contains(&name.as_str()) {
             Kind::Whole
@@ -67,8 +80,7 @@ pub fn result_columns(labels: &LabelColumns) -> Vec<Column> {
         let optional = name == ARRAYS_ONLY;
         Column::new(name, kind).unit(unit).optional(optional)
     });
-    let workload = Column::new("workload", Kind::Text);
-    labels.columns().chain([workload]).chain(figures).collect()
+    figures.collect()
 }
 
 /// The figures that are whole numbers.

@@ -11,6 +11,8 @@ Times are in milliseconds of simulated time, sizes in logical sectors, and posit
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate
 from traxtent._simulate import simulate, simulate_batches
+from traxtent._sweep import SweepRow, SweepTable, rerun, sweep
+from traxtent._sweep_plan import SweepRun
 from traxtent._traxtent import (
     ArrayLocation,
     BatchIterator,
@@ -30,6 +32,7 @@ from traxtent._traxtent import (
     RequestLog,
     Result,
     StoppedError,
+    Table,
     Track,
     TrackMap,
     TraxtentError,
@@ -61,6 +64,10 @@ __all__ = [
     "RequestLog",
     "Result",
     "StoppedError",
+    "SweepRow",
+    "SweepRun",
+    "SweepTable",
+    "Table",
     "Track",
     "TrackMap",
     "TraxtentError",
@@ -73,7 +80,9 @@ __all__ = [
     "drives",
     "excluded_blocks",
     "probe",
+    "rerun",
     "simulate",
     "simulate_batches",
+    "sweep",
     "validate",
 ]

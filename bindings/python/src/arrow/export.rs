@@ -12,6 +12,7 @@ use super::ffi::{
     ARRAY_CAPSULE, ArrowArray, ArrowArrayStream, ArrowSchema, FLAG_NULLABLE, SCHEMA_CAPSULE,
     STREAM_CAPSULE,
 };
+use super::table::Presence;
 use super::{Batch, Column, ColumnKind, Field};
 
 /// Returns batches as an Arrow stream of struct arrays with one child for each field.
@@ -60,7 +61,9 @@ fn field_schema(field: &Field) -> ArrowSchema {
         ColumnKind::Whole => (c"l", 0),
         ColumnKind::Number => (c"g", 0),
         ColumnKind::OptionalNumber => (c"g", FLAG_NULLABLE),
+        ColumnKind::OptionalWhole => (c"l", FLAG_NULLABLE),
         ColumnKind::Text => (c"u", 0),
+        ColumnKind::OptionalText => (c"u", FLAG_NULLABLE),
     };
     schema(format, &field.name, flags, Vec::new())
 }
@@ -114,19 +117,26 @@ fn column_array(batch: &Arc<Batch>, index: usize) -> ArrowArray {
     let (buffers, absent) = match &batch.columns[index] {
         Column::Whole(values) => (vec![ptr::null(), values.as_ptr().cast()], 0),
         Column::Number(values) => (vec![ptr::null(), values.as_ptr().cast()], 0),
+        Column::OptionalWhole(wholes) => optional(&wholes.presence, wholes.values.as_ptr().cast()),
         Column::OptionalNumber(numbers) => {
-            let present = numbers.present.as_ptr().cast();
-            (
-                vec![present, numbers.values.as_ptr().cast()],
-                numbers.absent,
-            )
+            optional(&numbers.presence, numbers.values.as_ptr().cast())
         }
         Column::Text(texts) => {
             let ends = texts.ends.as_ptr().cast();
             (vec![ptr::null(), ends, texts.bytes.as_ptr().cast()], 0)
         }
+        Column::OptionalText(texts, presence) => {
+            let (mut buffers, absent) = optional(presence, texts.ends.as_ptr().cast());
+            buffers.push(texts.bytes.as_ptr().cast());
+            (buffers, absent)
+        }
     };
     array(batch, buffers, absent, Vec::new())
+}
+
+/// Returns the buffers of a column with absent values, and their number.
+fn optional(presence: &Presence, values: *const c_void) -> (Vec<*const c_void>, usize) {
+    (vec![presence.bits.as_ptr().cast(), values], presence.absent)
 }
 
 fn array(

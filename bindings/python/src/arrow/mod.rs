@@ -13,4 +13,4 @@ mod table;
 
 pub(crate) use export::{array_capsules, stream_capsule};
 pub(crate) use import::{ImportError, TableStream, Values, whole_numbers};
-pub(crate) use table::{Batch, Column, ColumnKind, Field, TextColumn};
+pub(crate) use table::{Batch, Column, ColumnKind, Field, OptionalValues, Presence, TextColumn};

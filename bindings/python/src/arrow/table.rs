@@ -7,10 +7,14 @@ pub(crate) enum ColumnKind {
     Whole,
     /// 64-bit floating-point numbers.
     Number,
+    /// 64-bit signed integers, or nothing.
+    OptionalWhole,
     /// 64-bit floating-point numbers, or nothing.
     OptionalNumber,
     /// UTF-8 texts.
     Text,
+    /// UTF-8 texts, or nothing.
+    OptionalText,
 }
 
 /// The name and type of a column.
@@ -25,16 +29,25 @@ pub(crate) struct Field {
 pub(crate) enum Column {
     Whole(Vec<i64>),
     Number(Vec<f64>),
-    OptionalNumber(OptionalNumbers),
+    OptionalWhole(OptionalValues<i64>),
+    OptionalNumber(OptionalValues<f64>),
     Text(TextColumn),
+    OptionalText(TextColumn, Presence),
 }
 
-/// Numbers, some of which are absent.
+/// Values, some of which are absent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OptionalNumbers {
-    pub(crate) values: Vec<f64>,
-    /// One bit for each value, which is set if the value is present.
-    pub(crate) present: Vec<u8>,
+pub(crate) struct OptionalValues<T> {
+    pub(crate) values: Vec<T>,
+    pub(crate) presence: Presence,
+}
+
+/// The rows of a column that have a value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Presence {
+    rows: usize,
+    /// One bit for each row, which is set if the row has a value.
+    pub(crate) bits: Vec<u8>,
     pub(crate) absent: usize,
 }
 
@@ -59,12 +72,15 @@ impl Column {
         match kind {
             ColumnKind::Whole => Column::Whole(Vec::with_capacity(rows)),
             ColumnKind::Number => Column::Number(Vec::with_capacity(rows)),
-            ColumnKind::OptionalNumber => Column::OptionalNumber(OptionalNumbers {
-                values: Vec::with_capacity(rows),
-                present: Vec::with_capacity(rows.div_ceil(8)),
-                absent: 0,
-            }),
+            ColumnKind::OptionalWhole => Column::OptionalWhole(OptionalValues::with_capacity(rows)),
+            ColumnKind::OptionalNumber => {
+                Column::OptionalNumber(OptionalValues::with_capacity(rows))
+            }
             ColumnKind::Text => Column::Text(TextColumn::with_capacity(rows)),
+            ColumnKind::OptionalText => Column::OptionalText(
+                TextColumn::with_capacity(rows),
+                Presence::with_capacity(rows),
+            ),
         }
     }
 
@@ -73,30 +89,65 @@ impl Column {
         match self {
             Column::Whole(values) => values.len() * 8,
             Column::Number(values) => values.len() * 8,
-            Column::OptionalNumber(numbers) => numbers.values.len() * 8 + numbers.present.len(),
+            Column::OptionalWhole(wholes) => wholes.values.len() * 8 + wholes.presence.bits.len(),
+            Column::OptionalNumber(numbers) => {
+                numbers.values.len() * 8 + numbers.presence.bits.len()
+            }
             Column::Text(texts) => texts.ends.len() * 4 + texts.bytes.len(),
+            Column::OptionalText(texts, presence) => {
+                texts.ends.len() * 4 + texts.bytes.len() + presence.bits.len()
+            }
         }
     }
 }
 
-impl OptionalNumbers {
-    /// Appends a number or its absence.
+impl<T: Copy + Default> OptionalValues<T> {
+    fn with_capacity(rows: usize) -> OptionalValues<T> {
+        OptionalValues {
+            values: Vec::with_capacity(rows),
+            presence: Presence::with_capacity(rows),
+        }
+    }
+
+    /// Appends a value or its absence.
     #[inline]
-    pub(crate) fn push(&mut self, value: Option<f64>) {
-        let index = self.values.len();
-        if index.is_multiple_of(8) {
-            self.present.push(0);
-        }
-        match value {
-            Some(_) => *self.present.last_mut().expect("a byte was pushed") |= 1 << (index % 8),
-            None => self.absent += 1,
-        }
+    pub(crate) fn push(&mut self, value: Option<T>) {
+        self.presence.push(value.is_some());
         self.values.push(value.unwrap_or_default());
     }
 
     /// Returns the value at an index.
-    pub(crate) fn get(&self, index: usize) -> Option<f64> {
-        (self.present[index / 8] >> (index % 8) & 1 == 1).then(|| self.values[index])
+    pub(crate) fn get(&self, index: usize) -> Option<T> {
+        self.presence.at(index).then(|| self.values[index])
+    }
+}
+
+impl Presence {
+    fn with_capacity(rows: usize) -> Presence {
+        Presence {
+            bits: Vec::with_capacity(rows.div_ceil(8)),
+            ..Presence::default()
+        }
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub(crate) fn push(&mut self, present: bool) {
+        let bit = self.rows % 8;
+        if bit == 0 {
+            self.bits.push(0);
+        }
+        if present {
+            *self.bits.last_mut().expect("a byte was pushed") |= 1 << bit;
+        } else {
+            self.absent += 1;
+        }
+        self.rows += 1;
+    }
+
+    /// Returns whether the row at an index has a value.
+    pub(crate) fn at(&self, index: usize) -> bool {
+        self.bits[index / 8] >> (index % 8) & 1 == 1
     }
 }
 

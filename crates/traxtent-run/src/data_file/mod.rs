@@ -7,11 +7,15 @@
 mod csv;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_reader;
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 pub(crate) use csv::write_cell;
+#[cfg(feature = "parquet")]
+pub use parquet_reader::read_parquet;
 
 use csv::CsvFile;
 
