@@ -100,6 +100,11 @@ impl<U: QueuedDevice> DriveQueue<U> {
 
     /// Takes a request at its arrival time. All work due earlier must have been done.
     pub fn arrive(&mut self, arrival: Arrival, load: U::Payload) -> Result<(), Refused<U::Error>> {
+        if self.queue.is_empty() && self.has_room() {
+            self.schedule
+                .serve(arrival.request.lbn, arrival.request.end());
+            return self.send(arrival.at, arrival, load);
+        }
         self.queue.push_back((arrival, load));
         self.dispatch(arrival.at)
     }
@@ -153,8 +158,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
     }
 
     /// Sends queued requests to the drive while it has room.
+    #[inline]
     pub fn dispatch(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
-        while self.sent.len() < self.depth && !self.queue.is_empty() {
+        while self.has_room() && !self.queue.is_empty() {
             let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
                 lbn: arrival.request.lbn,
                 end: arrival.request.end(),
@@ -167,11 +173,27 @@ impl<U: QueuedDevice> DriveQueue<U> {
             let (arrival, load) = taken.expect("the schedule picks one that waits");
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
-            let tag = self
-                .unit
-                .submit(now, &arrival, load)
-                .map_err(|error| Refused { arrival, error })?;
-            self.sent.push((tag, arrival));
+            self.send(now, arrival, load)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the drive can take another request.
+    fn has_room(&self) -> bool {
+        self.sent.len() < self.depth
+    }
+
+    /// Sends a request to the drive.
+    #[inline]
+    fn send(
+        &mut self,
+        now: SimTime,
+        arrival: Arrival,
+        load: U::Payload,
+    ) -> Result<(), Refused<U::Error>> {
+        match self.unit.submit(now, &arrival, load) {
+            Ok(tag) => self.sent.push((tag, arrival)),
+            Err(error) => return Err(Refused { arrival, error }),
         }
         Ok(())
     }

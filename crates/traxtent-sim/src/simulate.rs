@@ -326,7 +326,9 @@ pub fn simulate(
                 }
                 // Requests that a completion releases compete with the queued ones, as in DiskSim's
                 // driver.
-                host.pass_on(parts)?;
+                if !parts.is_empty() {
+                    host.pass_on(parts)?;
+                }
                 host.ports[index].dispatch(wake)?;
             }
             (_, None) => return Ok(last),

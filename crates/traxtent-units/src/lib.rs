@@ -80,7 +80,11 @@ impl Span {
 
     /// Returns the span nearest to `ms` milliseconds; negative values and NaN become zero.
     pub fn from_ms(ms: f64) -> Span {
-        Span((ms * PS_PER_MS).round() as u64)
+        // Same as `round`, which is a call to the mathematics library on some targets. Both the
+        // conversion and the difference are exact.
+        let exact = ms * PS_PER_MS;
+        let whole = exact as u64;
+        Span(whole.saturating_add(u64::from(exact - whole as f64 >= 0.5)))
     }
 
     /// The span in milliseconds.

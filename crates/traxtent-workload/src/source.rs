@@ -100,13 +100,39 @@ enum Flow {
     /// The instants at which idle slots issue their next request. Slots that wait for completions
     /// are not listed.
     Closed {
-        think: Distribution,
+        think: Times,
         ready: BinaryHeap<Reverse<SimTime>>,
     },
     Open {
-        gap: Distribution,
+        gap: Times,
         next: SimTime,
     },
+}
+
+/// Times between requests.
+#[derive(Clone)]
+enum Times {
+    /// Always the same. Converted once, because it is drawn for every request.
+    Constant(Span),
+    Drawn(Distribution),
+}
+
+impl Times {
+    fn new(distribution: &Distribution, rng: &mut Rng) -> Times {
+        match distribution {
+            // No random number is drawn.
+            Distribution::Constant(_) => Times::Constant(distribution.sample_time(rng)),
+            _ => Times::Drawn(distribution.clone()),
+        }
+    }
+
+    #[inline]
+    fn sample(&self, rng: &mut Rng) -> Span {
+        match self {
+            Times::Constant(time) => *time,
+            Times::Drawn(distribution) => distribution.sample_time(rng),
+        }
+    }
 }
 
 impl<'a> Synthetic<'a> {
@@ -124,17 +150,13 @@ impl<'a> Synthetic<'a> {
         let flow = match &spec.pace {
             ArrivalModel::Closed { outstanding, think } => {
                 let ready = (0..*outstanding).map(|_| Reverse(SimTime::ZERO)).collect();
-                Flow::Closed {
-                    think: think.clone(),
-                    ready,
-                }
+                let think = Times::new(think, &mut times);
+                Flow::Closed { think, ready }
             }
             ArrivalModel::Open { gap } => {
-                let next = SimTime::ZERO + gap.sample_time(&mut times);
-                Flow::Open {
-                    gap: gap.clone(),
-                    next,
-                }
+                let gap = Times::new(gap, &mut times);
+                let next = SimTime::ZERO + gap.sample(&mut times);
+                Flow::Open { gap, next }
             }
         };
         let end = spec.end_time.unwrap_or(SimTime(u64::MAX));
@@ -176,7 +198,7 @@ impl RequestSource for Synthetic<'_> {
                 ready.pop();
             }
             Flow::Open { gap, next } => {
-                let wait = gap.sample_time(&mut self.times);
+                let wait = gap.sample(&mut self.times);
                 *next = SimTime(next.0.saturating_add(wait.0));
             }
         }
@@ -198,7 +220,7 @@ impl RequestSource for Synthetic<'_> {
     fn complete(&mut self, _: u64, at: SimTime) {
         if let Flow::Closed { think, ready } = &mut self.flow {
             ready.push(Reverse(SimTime(
-                at.0.saturating_add(think.sample_time(&mut self.times).0),
+                at.0.saturating_add(think.sample(&mut self.times).0),
             )));
         }
     }

@@ -71,6 +71,11 @@ fn edges_do_not_drift() {
                     mechanics.wait(passes + Span(1), edge),
                     revolution.saturating_sub(Span(1))
                 );
+                for now in [passes, passes - Span(1), passes + Span(1)] {
+                    let rotation = mechanics.rotation(&track, now);
+                    assert_eq!(rotation.wait(slot), mechanics.wait(now, edge));
+                    assert_eq!(rotation.next_slot(), mechanics.next_slot(&track, now));
+                }
                 assert_eq!(mechanics.next_slot(&track, passes), slot);
                 assert_eq!(mechanics.next_slot(&track, passes - Span(1)), slot);
                 assert_eq!(
@@ -92,6 +97,11 @@ fn edges_do_not_drift() {
 fn sectors_share_the_revolution() {
     for (mechanics, track) in odd_tracks() {
         let revolution = mechanics.revolution().0;
+        let rotation = mechanics.rotation(&track, SimTime(1));
+        for slot in 1..=track.slots {
+            let (length, last) = (rotation.length(0, slot).0, rotation.length(slot - 1, 1).0);
+            assert_eq!(length, rotation.between(0, slot - 1).0 + last);
+        }
         let edges: Vec<u64> = (0..=track.slots)
             .map(|slot| mechanics.edge(&track, slot).0)
             .collect();

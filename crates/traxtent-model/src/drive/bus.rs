@@ -15,6 +15,7 @@ const NO_OWNER: usize = usize::MAX;
 
 impl Reservations {
     /// Removes the intervals that have ended by `now`.
+    #[inline]
     fn advance(&mut self, now: SimTime) {
         while self.0.front().is_some_and(|&(_, end, _)| end <= now) {
             self.0.pop_front();
@@ -23,6 +24,7 @@ impl Reservations {
 
     /// Returns the start of the first period of `length`, at `from` or later, that is free of
     /// reservations except those of `who`.
+    #[inline]
     fn fit(&self, from: SimTime, length: Span, who: usize) -> SimTime {
         let mut start = from;
         for &(busy_from, busy_to, _) in self.0.iter().filter(|(.., whose)| *whose != who) {
@@ -34,10 +36,16 @@ impl Reservations {
         start
     }
 
+    #[inline]
     fn reserve(&mut self, start: SimTime, end: SimTime, who: usize) {
         if end > start {
-            let place = self.0.partition_point(|&(busy_from, ..)| busy_from < start);
-            self.0.insert(place, (start, end, who));
+            let is_before = |&(busy_from, ..): &(SimTime, SimTime, usize)| busy_from < start;
+            if self.0.back().is_none_or(is_before) {
+                self.0.push_back((start, end, who));
+            } else {
+                let place = self.0.partition_point(is_before);
+                self.0.insert(place, (start, end, who));
+            }
         }
     }
 }
@@ -81,6 +89,7 @@ impl Bus {
     }
 
     /// Removes reservations that ended before `now`.
+    #[inline]
     pub(super) fn advance(&mut self, now: SimTime) {
         self.transfers.advance(now);
         if let Some((bus, _)) = &self.shared {
@@ -91,6 +100,7 @@ impl Bus {
 
     /// Reserves the bus for a command of `length` as soon as the other drives leave it free.
     /// Returns the start.
+    #[inline]
     pub(super) fn reserve_command(&mut self, from: SimTime, length: Span) -> SimTime {
         let start = self.first_free_for(from, length);
         self.reserve_shared(start, start + length);
@@ -147,12 +157,14 @@ impl Bus {
         }
     }
 
+    #[inline]
     fn first_free_for(&self, from: SimTime, length: Span) -> SimTime {
         self.shared.as_ref().map_or(from, |(bus, number)| {
             bus.drives().calendar.fit(from, length, *number)
         })
     }
 
+    #[inline]
     fn reserve_shared(&self, start: SimTime, end: SimTime) {
         if let Some((bus, number)) = &self.shared {
             bus.drives().calendar.reserve(start, end, *number);

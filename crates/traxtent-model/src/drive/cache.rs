@@ -4,20 +4,22 @@
 //! of DiskSim 4.0 (manual, section 3.5.3). The model stores which sectors are in the buffer, but
 //! not their data.
 
+use std::ops::Range;
+
 use crate::profile::CacheSpec;
 use traxtent_units::{Lbn, Sectors, SimTime};
 
-/// The contents of a segment.
+/// The contents of a segment, in ascending order of suitability for other sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing.
-    Empty,
-    /// Sectors in the same version as on the media.
-    Clean,
-    /// Sectors, and more are being read into it.
-    Reading,
     /// Sectors that are not yet on the media.
     Dirty,
+    /// Sectors, and more are being read into it.
+    Reading,
+    /// Sectors in the same version as on the media.
+    Clean,
+    /// Nothing.
+    Empty,
 }
 
 /// Consecutive sectors in the buffer: `[start, end)`.
@@ -82,6 +84,12 @@ pub(super) struct Cache {
 /// The number of consecutive reads, each beginning where the previous one ended, after which the
 /// drive recognizes a stream.
 const STREAM: u32 = 2;
+
+/// The number of bits of a rank for the time of last use. A drive does not serve 2^60 requests.
+const USE_BITS: u32 = 60;
+
+/// The highest rank of a segment with suitability 0.
+const UNSUITABLE: u64 = (1 << USE_BITS) - 1;
 
 /// The index of a dedicated write segment.
 const WRITE_SEGMENT: usize = 0;
@@ -148,16 +156,15 @@ impl Cache {
 
     /// Returns where a read of `[lbn, end)` finds its sectors at `now`.
     pub(super) fn find_read(&self, now: SimTime, lbn: Lbn, end: Lbn) -> ReadPlace {
+        let first = self.first_for_reads();
         let mut best = (0, u64::MAX, ReadPlace::Blocked);
-        let mut fallback = (u64::MAX, ReadPlace::Blocked);
-        for (i, s) in self.segments.iter().enumerate() {
-            if self.spec.dedicated_write_segment && i == WRITE_SEGMENT {
-                if s.state == State::Dirty && overlaps(s, lbn, end) {
-                    return ReadPlace::Blocked;
-                }
+        for (i, s) in self.near(lbn, end) {
+            if s.state == State::Dirty && i < first && overlaps(s, lbn, end) {
+                return ReadPlace::Blocked;
+            } else if i < first {
                 continue;
             }
-            let (value, place) = if s.state != State::Empty && (s.start..s.end).contains(&lbn) {
+            let (value, place) = if (s.start..s.end).contains(&lbn) {
                 let hits = self.spec.enabled && (self.spec.read_hits_on_written || !s.written);
                 match (s.state, s.end >= end) {
                     (State::Dirty, true) if hits => (11, ReadPlace::Whole(i)),
@@ -166,45 +173,41 @@ impl Cache {
                     (State::Reading, false) if hits => (5, ReadPlace::Partial(i)),
                     (State::Clean, true) if hits => (8, ReadPlace::Whole(i)),
                     (State::Clean, false) if hits => (4, ReadPlace::Partial(i)),
-                    _ => recyclable(now, i, s),
+                    _ => continue,
                 }
             } else if s.state == State::Dirty && overlaps(s, lbn, end) {
                 return ReadPlace::Blocked;
             } else if s.state == State::Reading && s.end == lbn && self.joins && self.spec.enabled {
                 (5, ReadPlace::Partial(i))
             } else {
-                recyclable(now, i, s)
+                continue;
             };
             if value > best.0 || (value == best.0 && s.used < best.1) {
                 best = (value, s.used, place);
             }
-            if s.state != State::Dirty && s.used < fallback.0 {
-                fallback = (s.used, ReadPlace::Miss(i));
-            }
         }
-        if best.0 > 0 { best.2 } else { fallback.1 }
+        if best.0 > 0 {
+            return best.2;
+        }
+        // If the bus still needs all segments, the oldest is reused nevertheless.
+        let usable = first..self.segments.len();
+        self.reusable(now, usable, |_| false)
+            .or_else(|| self.oldest_clean(first))
+            .map_or(ReadPlace::Blocked, ReadPlace::Miss)
     }
 
     /// Returns where a write of `[lbn, end)` can be placed at `now`.
     pub(super) fn find_write(&self, now: SimTime, lbn: Lbn, end: Lbn) -> WritePlace {
         let room = self.dirty < self.spec.write_segments;
+        let usable = if self.spec.dedicated_write_segment {
+            0..WRITE_SEGMENT + 1
+        } else {
+            0..self.segments.len()
+        };
         let mut best = (0, u64::MAX, WritePlace::Blocked);
-        for (i, s) in self.segments.iter().enumerate() {
+        for (i, s) in self.near(lbn, end).filter(|(i, _)| usable.contains(i)) {
             let overlap = overlaps(s, lbn, end);
-            if self.spec.dedicated_write_segment && i != WRITE_SEGMENT {
-                continue;
-            }
             let (value, place) = match s.state {
-                State::Empty if room => (3, WritePlace::Fresh(i)),
-                State::Clean if room && s.busy_until <= now => {
-                    let value = match (overlap, self.spec.writes_update) {
-                        (true, true) => 1,
-                        (true, false) => 4,
-                        (false, _) => 2,
-                    };
-                    (value, WritePlace::Fresh(i))
-                }
-                State::Reading if room && s.busy_until <= now => (1, WritePlace::Fresh(i)),
                 State::Dirty
                     if self.spec.combine_writes
                         && s.end == lbn
@@ -213,13 +216,78 @@ impl Cache {
                     (6, WritePlace::Append(i))
                 }
                 State::Dirty if overlap => return WritePlace::Blocked,
-                _ => (0, WritePlace::Blocked),
+                // Its sectors are about to be of no use.
+                State::Clean
+                    if overlap && room && s.busy_until <= now && !self.spec.writes_update =>
+                {
+                    (4, WritePlace::Fresh(i))
+                }
+                _ => continue,
             };
             if value > best.0 || (value == best.0 && s.used < best.1) {
                 best = (value, s.used, place);
             }
         }
-        best.2
+        if best.0 > 0 || !room {
+            return best.2;
+        }
+        // Sectors that the write updates are of use to reads.
+        let is_updated = |s: &Segment| self.spec.writes_update && overlaps(s, lbn, end);
+        self.reusable(now, usable, is_updated)
+            .map_or(WritePlace::Blocked, WritePlace::Fresh)
+    }
+
+    /// Iterates over the segments with sectors of `[lbn, end)` or with the sector before `lbn`.
+    /// There are few.
+    #[inline]
+    fn near(&self, lbn: Lbn, end: Lbn) -> impl Iterator<Item = (usize, &Segment)> {
+        let segments = self.segments.iter().enumerate();
+        segments.filter(move |(_, s)| {
+            intersect(s.start.0..s.end.0 + 1, lbn.0..end.0) && s.state != State::Empty
+        })
+    }
+
+    /// Returns the segment in `usable` that is best reused for other sectors at `now`: by its
+    /// state, then by the time since its last use. `None` if the bus or the media still need all of
+    /// them. Of those with sectors, those that `keep` selects come last.
+    #[inline]
+    fn reusable(
+        &self,
+        now: SimTime,
+        usable: Range<usize>,
+        keep: impl Fn(&Segment) -> bool,
+    ) -> Option<usize> {
+        let (mut best, mut index) = (UNSUITABLE, None);
+        for i in usable {
+            let s = &self.segments[i];
+            let is_free = s.busy_until <= now || s.state == State::Empty;
+            let suitability = match (is_free, keep(s)) {
+                (false, _) => State::Dirty,
+                (true, true) => State::Reading,
+                (true, false) => s.state,
+            };
+            let rank = ((suitability as u64) << USE_BITS) + (UNSUITABLE - s.used);
+            // Without branches, because the order of use is random.
+            index = if rank > best { Some(i) } else { index };
+            best = best.max(rank);
+        }
+        index
+    }
+
+    /// The index of the first segment that reads can use.
+    fn first_for_reads(&self) -> usize {
+        if self.spec.dedicated_write_segment {
+            WRITE_SEGMENT + 1
+        } else {
+            0
+        }
+    }
+
+    /// Returns the least recently used segment from index `first` on that is not dirty.
+    fn oldest_clean(&self, first: usize) -> Option<usize> {
+        let segments = self.segments.iter().enumerate().skip(first);
+        let clean = segments.filter(|(_, s)| s.state != State::Dirty);
+        clean.min_by_key(|(_, s)| s.used).map(|(i, _)| i)
     }
 
     /// Returns the segment to reuse for a write if the bus still needs all of them.
@@ -227,14 +295,7 @@ impl Cache {
         if self.spec.dedicated_write_segment {
             return WRITE_SEGMENT;
         }
-        let clean = self
-            .segments
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.state != State::Dirty);
-        clean
-            .min_by_key(|(_, s)| s.used)
-            .map_or(WRITE_SEGMENT, |(i, _)| i)
+        self.oldest_clean(0).unwrap_or(WRITE_SEGMENT)
     }
 
     /// Returns whether the segment is the most recently used.
@@ -337,16 +398,16 @@ impl Cache {
         };
         let stop = self.spec.read_ahead.stop_on_write_hit;
         for (i, other) in self.segments.iter_mut().enumerate() {
-            match other.state {
-                _ if i == index => {}
-                State::Clean if overlaps(other, lbn, end) && !self.spec.writes_update => {
-                    other.state = State::Empty;
-                }
-                State::Reading if stop && overlaps(other, lbn, end) => other.state = State::Empty,
-                State::Reading if stop && (other.end..other.ahead_limit).contains(&lbn) => {
-                    other.state = State::Clean;
-                }
-                _ => {}
+            let overlap = overlaps(other, lbn, end);
+            let is_about_to_read = || (other.end..other.ahead_limit).contains(&lbn);
+            if i == index {
+                continue;
+            } else if overlap && other.state == State::Clean && !self.spec.writes_update {
+                other.state = State::Empty;
+            } else if overlap && other.state == State::Reading && stop {
+                other.state = State::Empty;
+            } else if stop && other.state == State::Reading && is_about_to_read() {
+                other.state = State::Clean;
             }
         }
         let s = self.touch(index);
@@ -384,18 +445,17 @@ impl Cache {
     }
 }
 
-/// Returns the suitability of a segment for reuse, and the place for a read that misses.
-fn recyclable(now: SimTime, index: usize, segment: &Segment) -> (u32, ReadPlace) {
-    let is_free = segment.busy_until <= now;
-    let value = match segment.state {
-        State::Empty => 3,
-        State::Clean if is_free => 2,
-        State::Reading if is_free => 1,
-        _ => 0,
-    };
-    (value, ReadPlace::Miss(index))
+/// Returns whether a segment holds sectors of `[lbn, end)`.
+#[inline]
+fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {
+    intersect(s.start.0..s.end.0, lbn.0..end.0) && s.state != State::Empty
 }
 
-fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {
-    s.state != State::Empty && lbn < s.end && s.start < end
+/// Returns whether `b` begins before the end of `a`, and `a` before that of `b`. `b` must not be
+/// empty. One comparison of differences decides, because processors cannot predict either of these
+/// two, but that most ranges are apart.
+#[inline]
+fn intersect(a: Range<u64>, b: Range<u64>) -> bool {
+    let lengths = (a.end - a.start) + (b.end - b.start);
+    (b.end - 1).wrapping_sub(a.start) < lengths - 1
 }

@@ -19,6 +19,7 @@ pub(super) struct RetryTable(Intervals<u32>);
 impl RetryTable {
     /// Returns how many of `most` sectors starting at `lbn` can be read without interruption, and
     /// the number of additional revolutions for them.
+    #[inline]
     pub(super) fn reach(&self, lbn: Lbn, most: u32) -> (u32, u32) {
         if self.0.is_empty() {
             return (most, 0);

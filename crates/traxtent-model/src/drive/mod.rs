@@ -558,6 +558,7 @@ impl Drive {
     }
 
     /// Runs the arm from access to access until `now`.
+    #[inline]
     fn run_until(&mut self, now: SimTime) {
         loop {
             let release = match self.arm {
@@ -613,29 +614,27 @@ impl Drive {
             if job.is_write() {
                 self.accept_waiting(&mut job, now);
                 self.take_waiting_writes(now);
-                self.start_write(job, now);
+                self.start_write(&job, now);
                 self.take_next_write(now);
             } else {
-                self.start_read(job, now, false);
+                self.start_read(&job, now, false);
                 self.take_waiting_writes(now);
             }
         }
     }
 
+    #[inline]
     fn access_model(&self) -> AccessModel<'_> {
-        AccessModel {
-            geometry: &self.geometry,
-            mechanics: &self.mechanics,
-            slow: &self.slow,
-            partitions: self.profile.access.track_partitions,
-        }
+        AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile)
     }
 
     /// Stops any read-ahead at `now` and returns the time from which the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
-        if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
+        if let Arm::ReadAhead(run) = &mut self.arm {
             let ahead = &self.profile.cache.read_ahead;
-            let platters = self.access_model();
+            // `access_model` would borrow the arm too.
+            let platters =
+                AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
             let (mut next, _) = run.advance(platters, ahead.until, now);
@@ -649,6 +648,7 @@ impl Drive {
                 self.cache.set_reading(run.segment, false);
             }
         }
+        self.arm = Arm::Idle;
         self.arm_free.max(now)
     }
 
@@ -658,13 +658,7 @@ impl Drive {
         let Arm::ReadAhead(run) = &mut self.arm else {
             return;
         };
-        // `access_model` would borrow the arm too.
-        let platters = AccessModel {
-            geometry: &self.geometry,
-            mechanics: &self.mechanics,
-            slow: &self.slow,
-            partitions: self.profile.access.track_partitions,
-        };
+        let platters = AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
         let until = self.profile.cache.read_ahead.until;
         let (next, more) = run.advance(platters, until, now);
         self.cache.fill_to(run.segment, next);
@@ -697,10 +691,13 @@ impl Drive {
             completion.response(),
             "{completion:?}"
         );
-        let place = self
-            .done
-            .partition_point(|other| other.completed <= completion.completed);
-        self.done.insert(place, completion);
+        let is_after = |other: &Completion| other.completed <= completion.completed;
+        if self.done.back().is_none_or(is_after) {
+            self.done.push_back(completion);
+        } else {
+            let place = self.done.partition_point(is_after);
+            self.done.insert(place, completion);
+        }
     }
 
     /// Returns whether the scheduler takes rotation into account.

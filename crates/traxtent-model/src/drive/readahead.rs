@@ -59,6 +59,26 @@ impl ReadAheadRun {
         }
     }
 
+    /// Makes it begin at `next`, with the head on its track since `now`.
+    pub(super) fn from(self, next: Lbn, now: SimTime) -> ReadAheadRun {
+        ReadAheadRun { next, now, ..self }
+    }
+
+    /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must be
+    /// that of all sectors of one track up to the limit.
+    pub(super) fn with_leg(self, leg: Leg) -> ReadAheadRun {
+        let stays = HeadPosition::from(&leg.piece.track) == self.position;
+        ReadAheadRun {
+            leg: stays.then_some(leg),
+            ..self
+        }
+    }
+
+    /// The first sector that it has not begun to read.
+    pub(super) fn next(&self) -> Lbn {
+        self.next
+    }
+
     /// Sets the LBN at which it ends.
     pub(super) fn set_limit(&mut self, limit: Lbn) {
         self.limit = limit;

@@ -5,8 +5,9 @@ use super::cache::{ReadPlace, State};
 use super::oversize::ReadTransfers;
 use super::readahead::ReadAheadRun;
 use super::serve::{arm_ready, time_breakdown};
-use super::sweep::{Access, Leg, sweep};
+use super::sweep::{Access, Leg, leg, sweep};
 use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag};
+use crate::geometry::Track;
 use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
@@ -96,7 +97,7 @@ impl Drive {
             accepted: None,
         };
         if self.arm_is_free() {
-            self.start_read(job, begun, true);
+            self.start_read(&job, begun, true);
         } else if let Some(segment) = self.hit_while_busy(begun, &job) {
             let from =
                 begun + self.controller.read_hit.get(after_read) + self.controller.data_preparation;
@@ -128,7 +129,7 @@ impl Drive {
 
     /// Serves a read that now has the arm. `arriving` is true if its command has just come over the
     /// bus.
-    pub(super) fn start_read(&mut self, job: DriveJob, at: SimTime, arriving: bool) {
+    pub(super) fn start_read(&mut self, job: &DriveJob, at: SimTime, arriving: bool) {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
         self.observe_whole_track(at);
@@ -149,7 +150,7 @@ impl Drive {
             }
         };
         self.read_media(&MediaRead {
-            job: &job,
+            job,
             at,
             arriving,
             fill,
@@ -169,21 +170,21 @@ impl Drive {
     }
 
     /// Serves a read whose sectors are all in the buffer.
-    fn read_buffer(&mut self, job: DriveJob, at: SimTime, arriving: bool, segment: usize) {
-        let from = self.hit_from(&job, at, arriving);
+    fn read_buffer(&mut self, job: &DriveJob, at: SimTime, arriving: bool, segment: usize) {
+        let from = self.hit_from(job, at, arriving);
         let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
             Arm::ReadAhead(mut run) if run.segment == segment => {
-                self.bound_read_ahead(segment, &job);
+                self.bound_read_ahead(segment, job, None);
                 run.set_limit(self.cache.segment(segment).ahead_limit);
                 Some(run)
             }
             arm => {
                 self.arm = arm;
                 let free = self.take_arm(at);
-                self.resume_read_ahead(&job, segment, free)
+                self.resume_read_ahead(job, segment, free)
             }
         };
-        let (sent, acknowledged) = self.deliver_hit(&job, segment, at, from);
+        let (sent, acknowledged) = self.deliver_hit(job, segment, at, from);
         self.arm = Arm::Access {
             release: self.release_time(at, sent, acknowledged),
             then,
@@ -204,7 +205,7 @@ impl Drive {
         {
             return None;
         }
-        self.bound_read_ahead(segment, job);
+        self.bound_read_ahead(segment, job, None);
         let limit = self.cache.segment(segment).ahead_limit;
         if limit <= end {
             return None;
@@ -414,13 +415,13 @@ impl Drive {
         if self.profile.cache.drop_delivered {
             self.cache.drop_before(segment, end);
         }
-        self.bound_read_ahead(segment, read.job);
+        let track = legs[legs.len() - 1].piece.track;
+        self.bound_read_ahead(segment, read.job, Some(track));
         if self.profile.cache.read_ahead.whole_track
             && self.applied_caching.read_ahead
             && self.reads_ahead(read.job)
         {
             let last = &legs[legs.len() - 1];
-            let track = &last.piece.track;
             self.whole_track = Some(WholeTrack {
                 segment,
                 lbns: (track.first_lbn, track.end_lbn()),
@@ -432,13 +433,11 @@ impl Drive {
             self.cache.set_reading(segment, false);
             return None;
         }
-        let position = self.position;
-        let run = |next, since| ReadAheadRun::new(segment, next, limit, position, since);
+        let run = ReadAheadRun::new(segment, end, limit, self.position, media_end);
         Some(if self.profile.cache.read_ahead.on_arrival {
-            let (next, since) = self.rest_of_track(legs, end, limit, media_end);
-            run(next, since).on_arrival(media_end)
+            self.read_rest_of_track(legs, run.on_arrival(media_end), media_end)
         } else {
-            run(end, media_end)
+            run
         })
     }
 
@@ -553,48 +552,61 @@ impl Drive {
         let before = leg.piece.lbn.0 - track.first_lbn.0;
         // If the head lands within the wanted sectors, it passes the track's first sectors before
         // it reaches the wanted ones again.
-        let passed = (leg.piece.first_slot + track.slots - slot) % track.slots;
+        let wanted = leg.piece.first_slot;
+        let passed = wanted
+            .checked_sub(slot)
+            .unwrap_or_else(|| wanted + track.slots - slot);
         leg.piece.lbn - Sectors(u64::from(passed).min(before))
     }
 
-    /// Returns the LBN and time from which read-ahead on arrival continues after a request with
-    /// these legs. Sectors in the rest of the last leg's track are in the buffer if they passed
-    /// after the head arrived there.
-    fn rest_of_track(
+    /// Returns the read-ahead on arrival, up to `limit`, that continues after a read that ended on
+    /// the media at `media_end`. Sectors in the rest of the last leg's track are in the buffer if
+    /// they passed after the head arrived there.
+    fn read_rest_of_track(
         &self,
         legs: &mut Vec<Leg>,
-        end: Lbn,
-        limit: Lbn,
+        run: ReadAheadRun,
         media_end: SimTime,
-    ) -> (Lbn, SimTime) {
+    ) -> ReadAheadRun {
         let count = legs.len();
-        let leg = &legs[count - 1];
-        let landed = leg.landed;
-        let track_end = leg.piece.track.end_lbn().min(limit);
+        let last = &legs[count - 1];
+        let (landed, track) = (last.landed, last.piece.track);
+        let (end, track_end) = (run.next(), track.end_lbn().min(run.limit()));
         if track_end <= end {
-            return (end, media_end);
+            return run;
         }
-        let access = Access {
-            lbn: end,
-            sectors: (track_end.0 - end.0) as u32,
+        let rest = |lbn: Lbn| Access {
+            lbn,
+            sectors: (track_end.0 - lbn.0) as u32,
             write: false,
             zero_latency: true,
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let position = HeadPosition::from(&leg.piece.track);
+        let platters = self.access_model();
+        let access = rest(end);
+        let piece = platters.piece_near(&track, end, access.sectors);
+        let first = leg(
+            platters,
+            (HeadPosition::from(&track), landed),
+            piece,
+            &access,
+            0,
+        );
         // Appended after the request's own legs.
-        let (_, passed) = sweep(self.access_model(), position, landed, &access, legs);
+        let from = HeadPosition::from(&first.piece.track);
+        let (_, passed) = sweep(platters, from, first.end, &rest(first.next_lbn()), legs);
         legs.truncate(count);
         if passed < media_end {
-            (track_end, media_end)
+            run.from(track_end, media_end)
         } else {
-            (end, landed)
+            run.from(end, landed).with_leg(first)
         }
     }
 
-    /// Sets the bounds of read-ahead after a request.
-    fn bound_read_ahead(&mut self, segment: usize, job: &DriveJob) {
+    /// Sets the bounds of read-ahead after a request. `track` is that of the request's last sector,
+    /// if it is known.
+    fn bound_read_ahead(&mut self, segment: usize, job: &DriveJob, track: Option<Track>) {
         let request = &job.request;
         let ahead = &self.profile.cache.read_ahead;
         let size = u64::from(self.profile.cache.segment_sectors);
@@ -605,17 +617,19 @@ impl Drive {
             ReadAheadUntil::None => end,
             // The track of the read's last sector decides, because a read that ends with its track
             // has not reached the next one.
-            ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(Lbn(end.0 - 1)) {
-                None => end,
-                Some(track) => {
-                    let track_end = track.end_lbn();
-                    if self.cache.segment(segment).start < track.first_lbn {
-                        track_end + Sectors(u64::from(track.sectors))
-                    } else {
-                        track_end
+            ReadAheadUntil::AdaptiveTrackEnd => {
+                match track.or_else(|| self.geometry.track_of(Lbn(end.0 - 1))) {
+                    None => end,
+                    Some(track) => {
+                        let track_end = track.end_lbn();
+                        if self.cache.segment(segment).start < track.first_lbn {
+                            track_end + Sectors(u64::from(track.sectors))
+                        } else {
+                            track_end
+                        }
                     }
                 }
-            },
+            }
             _ if ahead.max_sectors > 0 => end + Sectors(u64::from(ahead.max_sectors)),
             _ if ahead.max_from_request_start => {
                 let n = u64::from(request.sectors);

@@ -7,8 +7,9 @@
 //! revolution later (paper T, section 2.2, "Zero-latency access").
 
 use super::disturbances::RetryTable;
-use crate::geometry::{Geometry, Piece};
-use crate::mechanics::{HeadMove, HeadPosition, Mechanics};
+use crate::geometry::{Geometry, Piece, Track};
+use crate::mechanics::{HeadMove, HeadPosition, Mechanics, TrackRotation};
+use crate::profile::Profile;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 /// The pass over one piece of a track.
@@ -70,13 +71,26 @@ impl Leg {
         }
         let since = now.since(self.first).0;
         let whole = self.end.since(self.first).0;
-        (((since as u128 + 1) * self.in_order as u128).div_ceil(whole as u128) - 1) as u32
+        // One less than the quotient rounded up.
+        divide((since as u128 + 1) * self.in_order as u128 - 1, whole) as u32
     }
 
     /// The time at which in-order sector `index` has passed completely.
     pub(super) fn passed_at(&self, index: u32) -> SimTime {
         let whole = self.end.since(self.first).0;
-        self.first + Span(((whole as u128 * (index as u128 + 1)) / self.in_order as u128) as u64)
+        self.first
+            + Span(divide(
+                whole as u128 * (index as u128 + 1),
+                self.in_order.into(),
+            ))
+    }
+}
+
+/// The quotient. Most products have 64 bits, which processors divide faster.
+fn divide(product: u128, by: u64) -> u64 {
+    match u64::try_from(product) {
+        Ok(product) => product / by,
+        Err(_) => (product / u128::from(by)) as u64,
     }
 }
 
@@ -132,6 +146,7 @@ pub(super) struct AccessModel<'a> {
 impl AccessModel<'_> {
     /// Returns the longest run of at most `most` sectors that the head passes without interruption,
     /// and the number of additional revolutions that they take.
+    #[inline]
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
         let (most, retries) = if write {
             (most, 0)
@@ -139,6 +154,28 @@ impl AccessModel<'_> {
             self.slow.reach(lbn, most)
         };
         (self.geometry.piece(lbn, most), retries)
+    }
+
+    /// Same as [`AccessModel::piece`] for a read of sectors that are probably on `track`.
+    pub(super) fn piece_near(&self, track: &Track, lbn: Lbn, most: u32) -> (Piece, u32) {
+        let (most, retries) = self.slow.reach(lbn, most);
+        (self.geometry.piece_near(track, lbn, most), retries)
+    }
+
+    /// Returns the model of a drive with these parts.
+    #[inline]
+    pub(super) fn new<'a>(
+        geometry: &'a Geometry,
+        mechanics: &'a Mechanics,
+        slow: &'a RetryTable,
+        profile: &Profile,
+    ) -> AccessModel<'a> {
+        AccessModel {
+            geometry,
+            mechanics,
+            slow,
+            partitions: profile.access.track_partitions,
+        }
     }
 
     /// Returns the places of a piece's other replicas, which reads may use as well.
@@ -177,8 +214,12 @@ pub(super) fn sweep(
     (position, now)
 }
 
+// The following functions are always inlined. A leg is then written directly to its place, not
+// copied from function to function.
+
 /// The leg of an access over one piece, with the number of additional revolutions that it takes.
 /// `done` sectors of the access precede it.
+#[inline(always)]
 pub(super) fn leg(
     platters: AccessModel<'_>,
     (position, now): (HeadPosition, SimTime),
@@ -196,11 +237,14 @@ pub(super) fn leg(
         ..flow
     });
     let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
-    leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
+    if retries > 0 {
+        leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
+    }
     leg
 }
 
 /// The pass over one piece, or over one of its replicas if that ends sooner.
+#[inline(always)]
 pub(super) fn best_pass(
     platters: AccessModel<'_>,
     piece: Piece,
@@ -230,6 +274,7 @@ pub(super) fn best_pass(
 }
 
 /// The pass over one piece, from the time at which the head is on its track.
+#[inline(always)]
 pub(super) fn pass(
     mechanics: &Mechanics,
     piece: Piece,
@@ -238,16 +283,15 @@ pub(super) fn pass(
     zero_latency: bool,
     inflow: Option<DataArrival>,
 ) -> Leg {
+    let rotation = mechanics.rotation(&piece.track, landed);
     if zero_latency
         && piece.slots > 1
-        && let Some(leg) = pass_from_middle(mechanics, piece, moved, landed, inflow)
+        && let Some(leg) = pass_from_middle(mechanics, &rotation, piece, moved, landed, inflow)
     {
         return leg;
     }
-    let track = &piece.track;
-    let first_edge = mechanics.edge(track, piece.first_slot);
-    let length = length(mechanics, &piece);
-    let mut first = landed + mechanics.wait(landed, first_edge);
+    let length = rotation.length(piece.first_slot, piece.slots);
+    let mut first = landed + rotation.wait(piece.first_slot);
     if let Some(flow) = inflow {
         // Every sector must be in the buffer when the head reaches it. The arrival is linear, so
         // the first and the last sector decide.
@@ -276,23 +320,27 @@ pub(super) fn pass(
 
 /// Returns a zero-latency pass that begins inside the piece, or `None` if the head lands outside
 /// it.
+#[inline(always)]
 fn pass_from_middle(
     mechanics: &Mechanics,
+    rotation: &TrackRotation,
     piece: Piece,
     moved: HeadMove,
     landed: SimTime,
     inflow: Option<DataArrival>,
 ) -> Option<Leg> {
-    let track = &piece.track;
-    let slot = mechanics.next_slot(track, landed);
-    let mut into = (slot + track.slots - piece.first_slot) % track.slots;
+    let slots = piece.track.slots;
+    let mut slot = rotation.next_slot();
+    let mut into = slot
+        .checked_sub(piece.first_slot)
+        .unwrap_or_else(|| slot + slots - piece.first_slot);
     if into == 0 || into >= piece.slots {
         return None;
     }
-    let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
+    let mut start = landed + rotation.wait(slot);
     if let Some(flow) = inflow {
         // The first sector from here on whose data is available when it passes.
-        let slot_time = mechanics.revolution().0 / u64::from(track.slots);
+        let slot_time = mechanics.revolution().0 / u64::from(slots);
         while flow.arrival(u64::from(into) + 1) > start {
             let late = flow.arrival(u64::from(into) + 1).since(start).0;
             let gain = slot_time.saturating_sub(flow.per_sector.0);
@@ -305,19 +353,21 @@ fn pass_from_middle(
             if into >= piece.slots {
                 return None;
             }
-            start = landed + mechanics.wait(landed, mechanics.edge(track, piece.first_slot + into));
+            slot = (piece.first_slot + into) % slots;
+            start = landed + rotation.wait(slot);
         }
     }
     let end = start + mechanics.revolution();
-    let first_edge = mechanics.edge(track, piece.first_slot);
-    let first = start + mechanics.wait(start, first_edge);
-    let gap = mechanics
-        .revolution()
-        .saturating_sub(length(mechanics, &piece));
+    let first = start + rotation.between(slot, piece.first_slot);
+    let length = rotation.length(piece.first_slot, piece.slots);
+    let gap = mechanics.revolution().saturating_sub(length);
     // If there are slips within the piece, slots and sectors differ by a few. They are distributed
     // evenly.
-    let in_order =
-        (u64::from(into) * u64::from(piece.sectors) / u64::from(piece.slots)).max(1) as u32;
+    let in_order = if piece.sectors == piece.slots {
+        into
+    } else {
+        (u64::from(into) * u64::from(piece.sectors) / u64::from(piece.slots)).max(1) as u32
+    };
     Some(Leg {
         piece,
         moved,
@@ -326,19 +376,5 @@ fn pass_from_middle(
         end,
         in_order,
         rotation: start.since(landed) + gap,
-    })
-}
-
-/// The time in which the whole piece passes.
-fn length(mechanics: &Mechanics, piece: &Piece) -> Span {
-    if piece.slots == piece.track.slots {
-        return mechanics.revolution();
-    }
-    let from = mechanics.edge(&piece.track, piece.first_slot);
-    let to = mechanics.edge(&piece.track, piece.first_slot + piece.slots);
-    Span(if to > from {
-        to.0 - from.0
-    } else {
-        to.0 + mechanics.revolution().0 - from.0
     })
 }

@@ -41,7 +41,7 @@ impl Drive {
         if self.arm_is_free() {
             self.take_arm(begun);
             self.accept(&mut job, begun, true);
-            return self.start_write(job, begun);
+            return self.start_write(&job, begun);
         }
         if let Some(place) = self.place_while_busy(&job, begun) {
             self.accept_at(&mut job, begun, true, place);
@@ -216,7 +216,7 @@ impl Drive {
     }
 
     /// Writes to the media for a request that now has the arm.
-    pub(super) fn start_write(&mut self, job: DriveJob, at: SimTime) {
+    pub(super) fn start_write(&mut self, job: &DriveJob, at: SimTime) {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_whole_track(at);
         self.whole_track = None;
@@ -226,12 +226,12 @@ impl Drive {
         let mut legs = std::mem::take(&mut self.legs);
         legs.clear();
 
-        let ready = arm_ready(&job, at, free);
+        let ready = arm_ready(job, at, free);
         let joined = accepted.appended || self.profile.cache.combine_writes && accepted.full <= at;
         let streaming = joined && self.last_write.media_end == at && self.last_write.end == lbn;
         let inflow = (accepted.full > ready).then_some(accepted.inflow);
         let lbn = if streaming {
-            self.first_remaining(&job)
+            self.first_remaining(job)
         } else {
             lbn
         };
@@ -258,7 +258,7 @@ impl Drive {
         } else {
             from
         };
-        let (position, media_end, full) = match self.refill(&job, &accepted, from) {
+        let (position, media_end, full) = match self.refill(job, &accepted, from) {
             Some(mut refill) => {
                 let base = first.0 as i64 - job.request.lbn.0 as i64;
                 let (position, media_end) =
@@ -286,7 +286,7 @@ impl Drive {
         let acknowledged = if accepted.completed {
             full + self.controller.write_completion
         } else {
-            self.complete_written(&job, &accepted, at, ready, full, media_end, &legs)
+            self.complete_written(job, &accepted, at, ready, full, media_end, &legs)
         };
         let sent = acknowledged - self.controller.write_completion;
         self.arm = Arm::Access {

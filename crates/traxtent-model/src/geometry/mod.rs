@@ -297,6 +297,28 @@ impl Geometry {
         }
     }
 
+    /// Same as [`Geometry::piece`], but faster if `lbn` is on `track` and every slot of that track
+    /// holds an LBN.
+    ///
+    /// # Panics
+    /// Panics if `lbn` is beyond the drive's end.
+    #[inline]
+    pub fn piece_near(&self, track: &Track, lbn: Lbn, max_sectors: u32) -> Piece {
+        let is_on_it = track.first_lbn <= lbn && lbn < track.end_lbn();
+        if !is_on_it || track.sectors != track.slots || !self.moved.is_empty() {
+            return self.piece(lbn, max_sectors);
+        }
+        let slot = (lbn.0 - track.first_lbn.0) as u32;
+        let sectors = max_sectors.clamp(1, track.slots - slot);
+        Piece {
+            track: *track,
+            lbn,
+            sectors,
+            first_slot: slot,
+            slots: sectors,
+        }
+    }
+
     /// Returns the place where an LBN is kept.
     pub fn locate(&self, lbn: Lbn) -> Option<Place> {
         let piece = (lbn.0 < self.capacity).then(|| self.piece(lbn, 1))?;

@@ -292,7 +292,8 @@ impl Tree {
             index += branch.track;
             first += branch.sector;
             let mut instance = branch.at;
-            if rest >= each {
+            // Without a look at `rest`, because processors cannot predict it.
+            if branch.repeat > 1 {
                 let k = divide(rest, each);
                 rest -= k * each;
                 index += k * branch.tracks;

@@ -4,8 +4,11 @@
 //! simulated time modulo that number. The leading edge of a sector passes the head at the same
 //! picosecond of every revolution, so consecutive sectors never drift apart.
 
+mod rotation;
 mod seek;
 
+pub use rotation::TrackRotation;
+use rotation::from_origin;
 pub use seek::SeekCurve;
 
 use crate::geometry::Track;
@@ -117,8 +120,9 @@ impl Mechanics {
         let head_switch = if from.surface == to.surface {
             Span::ZERO
         } else {
-            self.head_switch.saturating_sub(seek)
+            self.head_switch
         };
+        let head_switch = head_switch.saturating_sub(seek);
         if !write || seek + head_switch == Span::ZERO {
             return HeadMove {
                 seek,
@@ -137,7 +141,7 @@ impl Mechanics {
     /// `slot` may equal the track's number of slots, which is the edge of slot 0.
     #[inline]
     pub fn edge(&self, track: &Track, slot: u32) -> Span {
-        let from_origin = u64::from(slot) * self.revolution.0 / u64::from(track.slots);
+        let from_origin = from_origin(self.revolution.0, track.slots.into(), slot);
         let edge = track.origin.at_period(self.revolution).0 + from_origin;
         // Both terms are at most one revolution.
         Span(if edge >= self.revolution.0 {
@@ -161,22 +165,6 @@ impl Mechanics {
     /// The first slot whose leading edge passes at `now` or later, in 0..slots.
     #[inline]
     pub fn next_slot(&self, track: &Track, now: SimTime) -> u32 {
-        let since_origin = self.wait_since(now, self.edge(track, 0));
-        let slots = u64::from(track.slots);
-        let mut slot = since_origin * slots / self.revolution.0;
-        while slot * self.revolution.0 / slots < since_origin {
-            slot += 1;
-        }
-        if slot >= slots { 0 } else { slot as u32 }
-    }
-
-    /// The time since the given edge passed the head, in picoseconds.
-    fn wait_since(&self, now: SimTime, edge: Span) -> u64 {
-        let phase = now.0 % self.revolution.0;
-        if phase >= edge.0 {
-            phase - edge.0
-        } else {
-            phase + self.revolution.0 - edge.0
-        }
+        self.rotation(track, now).next_slot()
     }
 }
