@@ -121,7 +121,8 @@ impl Table {
     ///
     /// The extension selects the format: ``.parquet``; or ``.csv``, also with ``.gz`` or ``.zst``.
     ///
-    /// Raises ``InputError`` for another extension, and ``FileError`` if the file cannot be written.
+    /// Raises ``InputError`` for another extension, and ``FileError`` if the file cannot be
+    /// written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         guarded(|| {
             let text = path.to_string_lossy();

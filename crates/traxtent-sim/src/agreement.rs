@@ -158,11 +158,10 @@ pub struct Residual {
     pub quartiles_ms: [f64; 3],
 }
 
-/// Returns the differences of the accesses to the media by seek distance, in ascending order, in at
-/// most `groups` groups of about the same number of requests. Requests of the same distance are in
-/// one group. Pauses in traces do not keep the phase
-/// of the spindle, so the quartiles are about half a revolution apart even for a perfect model; their
-/// middle should be at zero for every distance.
+/// Returns the differences of the accesses to the media by seek distance, in ascending order, in
+/// at most `groups` groups of about the same number of requests. Requests of the same distance are
+/// in one group. Pauses in traces do not keep the phase of the spindle, so the quartiles are about
+/// half a revolution apart even for a perfect model; the median should be zero at every distance.
 pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
     let mut accesses: Vec<(u32, f64)> = requests
         .iter()

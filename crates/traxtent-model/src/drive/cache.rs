@@ -402,9 +402,13 @@ impl Cache {
             let is_about_to_read = || (other.end..other.ahead_limit).contains(&lbn);
             if i == index {
                 continue;
-            } else if overlap && other.state == State::Clean && !self.spec.writes_update {
-                other.state = State::Empty;
-            } else if overlap && other.state == State::Reading && stop {
+            }
+            let is_stale = match other.state {
+                State::Clean => overlap && !self.spec.writes_update,
+                State::Reading => overlap && stop,
+                State::Empty | State::Dirty => false,
+            };
+            if is_stale {
                 other.state = State::Empty;
             } else if stop && other.state == State::Reading && is_about_to_read() {
                 other.state = State::Clean;

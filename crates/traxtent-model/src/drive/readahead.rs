@@ -64,8 +64,8 @@ impl ReadAheadRun {
         ReadAheadRun { next, now, ..self }
     }
 
-    /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must be
-    /// that of all sectors of one track up to the limit.
+    /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must
+    /// be that of all sectors of one track up to the limit.
     pub(super) fn with_leg(self, leg: Leg) -> ReadAheadRun {
         let stays = HeadPosition::from(&leg.piece.track) == self.position;
         ReadAheadRun {

@@ -43,7 +43,7 @@ impl TrackRotation {
     /// The time until the leading edge of a slot passes.
     #[inline]
     pub fn wait(&self, slot: u32) -> Span {
-        let edge = self.from_origin(slot);
+        let edge = self.leading_edge(slot);
         Span(between(self.since_origin, edge, self.revolution))
     }
 
@@ -51,18 +51,18 @@ impl TrackRotation {
     /// if they are the same.
     #[inline]
     pub fn between(&self, from: u32, to: u32) -> Span {
-        let (from, to) = (self.from_origin(from), self.from_origin(to));
+        let (from, to) = (self.leading_edge(from), self.leading_edge(to));
         Span(between(from, to, self.revolution))
     }
 
-    /// The time in which `count` slots from `first` on pass, which end with the track's last slot or
-    /// before it.
+    /// The time in which `count` slots from `first` on pass, which end with the track's last slot
+    /// or before it.
     #[inline]
     pub fn length(&self, first: u32, count: u32) -> Span {
         if u64::from(count) == self.slots {
             return Span(self.revolution);
         }
-        match self.from_origin(first + count) - self.from_origin(first) {
+        match self.leading_edge(first + count) - self.leading_edge(first) {
             // Slots of a drive in which nothing moves are shorter than a picosecond.
             0 => Span(self.revolution),
             length => Span(length),
@@ -70,7 +70,7 @@ impl TrackRotation {
     }
 
     #[inline]
-    fn from_origin(&self, slot: u32) -> u64 {
+    fn leading_edge(&self, slot: u32) -> u64 {
         from_origin(self.revolution, self.slots, slot)
     }
 }
