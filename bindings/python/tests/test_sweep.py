@@ -412,7 +412,9 @@ def test_ctrl_c_ends_a_sweep(executor: str) -> None:
     """Does Ctrl-C end a sweep, and cancel the runs that have not begun?"""
     workload = ENDLESS if executor == "None" else "random,size=8,count=100000"
     program = f"""
-        import concurrent.futures, time, traxtent
+        import concurrent.futures, signal, time, traxtent
+        # A shell starts jobs in the background with Ctrl-C ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         print("ready", flush=True)
         try:
             traxtent.sweep("atlas10k2", {workload!r}, {{"mechanics.rpm": range(7200, 8200)}},
@@ -427,7 +429,10 @@ def test_ctrl_c_ends_a_sweep(executor: str) -> None:
     child.stdout.readline()
     time.sleep(1.0)
     child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=60)
+    try:
+        output, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert output == "stopped\n"
 
 
