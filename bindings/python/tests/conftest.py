@@ -16,6 +16,15 @@ Command = Callable[..., str]
 collect_ignore = [] if "TRAXTENT_SOAK" in os.environ else ["test_frames.py"]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests with the marker ``soak``, except in the soak."""
+    if "TRAXTENT_SOAK" in os.environ:
+        return
+    left_out = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """Return a function that runs the installed command, and returns its standard output."""

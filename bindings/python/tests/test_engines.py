@@ -20,9 +20,7 @@ import pytest
 
 import traxtent
 
-pytestmark = pytest.mark.skipif(
-    "TRAXTENT_SOAK" not in os.environ, reason="it takes minutes; set TRAXTENT_SOAK"
-)
+pytestmark = pytest.mark.soak
 
 #: The number of workers that are killed.
 KILLS = 20

@@ -46,10 +46,9 @@ def test_the_guide(
     assert count == page.count("```python\n") >= 10
 
 
+@pytest.mark.soak
 def test_the_types_of_the_guide(tmp_path: Path) -> None:
     """Do mypy and ruff accept the code of the guide?"""
-    if "TRAXTENT_SOAK" not in os.environ:
-        pytest.skip("checked in the soak only: TRAXTENT_SOAK is not set")
     script = tmp_path / "guide.py"
     blocks = [block["code"] for block in BLOCK.finditer(PAGE.read_text())]
     script.write_text("\n".join(blocks))

@@ -30,9 +30,7 @@ TO_BOOK = "](../../../docs/"
 
 
 def needs_packages() -> None:
-    """Skip a test outside the soak, or without the packages of the notebooks."""
-    if "TRAXTENT_SOAK" not in os.environ:
-        pytest.skip("notebooks are run in the soak only: TRAXTENT_SOAK is not set")
+    """Skip a test without the packages of the notebooks."""
     for package in PACKAGES:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
@@ -47,6 +45,7 @@ def test_there_are_four() -> None:
         assert (PAGES / f"{name}.md").is_file()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Does a notebook run, and does its page in the book show its output?"""
@@ -71,6 +70,7 @@ def test_a_notebook(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert page == path.read_text(), "renew the page with TRAXTENT_RENEW=1"
 
 
+@pytest.mark.soak
 def test_the_types_of_the_notebooks(tmp_path: Path) -> None:
     """Does mypy accept the code of all notebooks?"""
     needs_packages()
