@@ -102,14 +102,7 @@ pub(crate) fn release(folder: &Path) -> Result<PathBuf> {
     create.args(["-m", "venv", "--clear"]);
     shell::stdout_of(create.arg(&trial))?;
     let mut pip = Command::new(trial.join("bin/python"));
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]);
+    pip.args(PIP_INSTALL).arg("--no-deps");
     shell::run(pip.arg(wheel.path()))?;
     let mut python = Command::new(trial.join("bin/python"));
     let printed = shell::stdout_of(python.args(["-c", TRIAL]))?;
@@ -121,6 +114,15 @@ pub(crate) fn release(folder: &Path) -> Result<PathBuf> {
     );
     Ok(wheel.path())
 }
+
+/// The arguments of Python that install packages.
+const PIP_INSTALL: [&str; 5] = [
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+];
 
 /// The workload of the trial, which [`TRIAL`] names too.
 const TRIAL_WORKLOAD: &str = "random,size=8,count=1000";
@@ -145,14 +147,7 @@ fn environment(list: &str) -> Result<PathBuf> {
     create.args(["-m", "venv", "--clear"]).arg(&venv);
     shell::stdout_of(&mut create)?;
     let mut pip = nice(&venv.join("bin/python"));
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-r",
-    ]);
+    pip.args(PIP_INSTALL).arg("-r");
     shell::stdout_of(pip.arg(&list))?;
     fs::write(&mark, wanted)?;
     Ok(folder)
@@ -185,13 +180,7 @@ fn wheel(folder: &Path) -> Result<PathBuf> {
 
 fn install(folder: &Path, wheel: &Path) -> Result<()> {
     let mut pip = in_package(folder, "python");
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
+    pip.args(PIP_INSTALL);
     pip.args(["--no-deps", "--force-reinstall"]);
     shell::run(pip.arg(wheel))
 }
