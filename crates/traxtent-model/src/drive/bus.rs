@@ -268,12 +268,13 @@ pub(super) fn deliver(
     from: SimTime,
     connected: bool,
 ) -> (SimTime, SimTime) {
-    let seamless = bus_behaviour.connect == Span::ZERO && bus_behaviour.disconnect == Span::ZERO;
-    if connected || (seamless && bus_behaviour.watermark <= 1) {
-        if bus_behaviour.hold || seamless {
-            return flow(bus_behaviour.per_sector, ramps, from);
-        }
-        return chunks(bus_behaviour, ramps, from, true);
+    // The drive transfers each sector at once if leaving the bus takes no time and it returns for
+    // a single sector.
+    let seamless = bus_behaviour.connect == Span::ZERO
+        && bus_behaviour.disconnect == Span::ZERO
+        && bus_behaviour.watermark <= 1;
+    if seamless || (connected && bus_behaviour.hold) {
+        return flow(bus_behaviour.per_sector, ramps, from);
     }
     if bus_behaviour.hold {
         let total: u32 = ramps.iter().map(|ramp| ramp.sectors).sum();
@@ -284,7 +285,7 @@ pub(super) fn deliver(
             from.max(ready) + bus_behaviour.connect,
         );
     }
-    chunks(bus_behaviour, ramps, from, false)
+    chunks(bus_behaviour, ramps, from, connected)
 }
 
 /// Transfers each sector once it is available and the one before has been transferred.

@@ -95,11 +95,13 @@ fn divide(product: u128, by: u64) -> u64 {
 }
 
 /// The arrival of a write's data in the buffer: sector `i` is available `(i + 1) * per_sector`
-/// after `from`.
+/// after `from`, or at `full` if that is earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataArrival {
     pub(super) from: SimTime,
     pub(super) per_sector: Span,
+    /// The time at which all data is available.
+    pub(super) full: SimTime,
     /// The number of sectors that must be available before the first goes to the media.
     pub(super) threshold: u32,
 }
@@ -110,13 +112,25 @@ impl DataArrival {
         DataArrival {
             from: time,
             per_sector: Span::ZERO,
+            full: time,
             threshold: 1,
         }
     }
 
     /// The time at which `count` sectors are available.
     pub(super) fn arrival(&self, count: u64) -> SimTime {
-        self.from + Span(self.per_sector.0 * count)
+        (self.from + Span(self.per_sector.0 * count)).min(self.full)
+    }
+
+    /// Same for an access that begins with sector `base` of the write. If `base` is negative, the
+    /// access begins with sectors that are in the buffer already.
+    pub(super) fn for_access(self, base: i64) -> DataArrival {
+        let shift = self.per_sector.0 as i64 * base;
+        DataArrival {
+            from: SimTime(self.from.0.saturating_add_signed(shift)),
+            threshold: (i64::from(self.threshold) - base).max(1) as u32,
+            ..self
+        }
     }
 }
 
@@ -232,7 +246,7 @@ pub(super) fn leg(
     let moved = mechanics.reposition(position, to, access.write);
     let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
     let inflow = access.inflow.map(|flow| DataArrival {
-        from: flow.arrival(u64::from(done)),
+        from: flow.from + Span(flow.per_sector.0 * u64::from(done)),
         threshold: if done == 0 { flow.threshold } else { 1 },
         ..flow
     });
@@ -341,14 +355,23 @@ fn pass_from_middle(
     if let Some(flow) = inflow {
         // The first sector from here on whose data is available when it passes.
         let slot_time = mechanics.revolution().0 / u64::from(slots);
-        while flow.arrival(u64::from(into) + 1) > start {
-            let late = flow.arrival(u64::from(into) + 1).since(start).0;
-            let gain = slot_time.saturating_sub(flow.per_sector.0);
-            let steps = if gain == 0 {
-                u64::from(piece.slots)
+        loop {
+            let needed = flow.arrival(u64::from((into + 1).max(flow.threshold)));
+            if needed <= start {
+                break;
+            }
+            let late = needed.since(start).0;
+            let gain = if into + 1 < flow.threshold {
+                slot_time
             } else {
-                late.div_ceil(gain).max(1)
+                slot_time.saturating_sub(flow.per_sector.0)
             };
+            let until_full = flow.full.since(start).0.div_ceil(slot_time);
+            let steps = match gain {
+                0 => until_full,
+                gain => late.div_ceil(gain).min(until_full),
+            }
+            .max(1);
             into = into.saturating_add(steps.min(u64::from(piece.slots)) as u32);
             if into >= piece.slots {
                 return None;

@@ -204,6 +204,7 @@ impl Drive {
             inflow: DataArrival {
                 from: start,
                 per_sector: self.controller.write_sector,
+                full,
                 threshold: self.controller.extra.map_or(1, |x| x.start_after(sectors)),
             },
             full,
@@ -241,12 +242,15 @@ impl Drive {
             self.read_partial_sectors(position, ready, (lbn, end), accepted.edges, &mut legs);
         let edges = legs.len();
         let modify = edges > 0;
+        let base = first.0 as i64 - job.request.lbn.0 as i64;
         let access = Access {
             lbn: first,
             sectors: (last.0 - first.0) as u32,
             write: true,
             zero_latency: self.profile.access.zero_latency_write,
-            inflow: inflow.filter(|_| !modify),
+            inflow: inflow
+                .filter(|_| !modify)
+                .map(|inflow| inflow.for_access(base)),
             not_before: if streaming {
                 SimTime::ZERO
             } else {
@@ -260,7 +264,6 @@ impl Drive {
         };
         let (position, media_end, full) = match self.refill(job, &accepted, from) {
             Some(mut refill) => {
-                let base = first.0 as i64 - job.request.lbn.0 as i64;
                 let (position, media_end) =
                     self.sweep_write((position, from), (&access, base), &mut refill, &mut legs);
                 self.bus.reserve_fixed(refill.later_transfers());

@@ -481,7 +481,7 @@ impl NaiveWrite {
             let is_there = |count: u64| came >= own(head.next + count).max(needed);
             let (next, all) = (is_there(1), is_there(head.on_track()));
             head.advance(now, next, |sector, start| {
-                all || (!waits && self.from + (sector + 1) * case.bus <= start)
+                all || (!waits && self.from + own(sector + 1).max(needed) * case.bus <= start)
             });
         }
         panic!("it does not end");
@@ -554,10 +554,6 @@ fn reads_equal_a_simulation() {
             (case.connect, case.preparation, case.disconnect) = (0, 0, 0);
             case.zero_latency = false;
         }
-        if case.watermark > 1 {
-            // The model ignores the watermark if the drive connects and disconnects in no time.
-            case.connect += 1;
-        }
         let when_complete = case.zero_latency && rng.chance(0.3);
         let case = case.build(|p| {
             if when_complete {
@@ -620,9 +616,6 @@ fn reads_that_join_read_ahead_equal_a_simulation() {
             // The model assumes that the bus then keeps up with the media.
             case.segment = case.segment.max(sectors);
         }
-        if case.watermark > 1 {
-            case.connect += 1;
-        }
         case.zero_latency = false;
         case.completion = 0;
         let case = case.build(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
@@ -673,12 +666,11 @@ fn writes_equal_a_simulation() {
         let mut case = Case::new(rng);
         let sectors = size(rng, &case);
         let write_back = rng.chance(0.5);
-        let threshold = if case.zero_latency || rng.chance(0.5) {
+        let threshold = if rng.chance(0.5) {
             1
         } else {
             1 + rng.below(case.segment.min(sectors))
         };
-        case.zero_latency &= threshold == 1;
         let (lbn, mut now) = (rng.below(10 * case.slots), rng.below(2 * REVOLUTION));
         let mut around = (0, 0);
         let aligned = rng.chance(0.3).then(|| rng.below(8));
@@ -690,8 +682,6 @@ fn writes_equal_a_simulation() {
                 around.1 += 1;
             }
             case.segment = case.segment.max(8);
-            // Otherwise the model requires each sector of the access a little early.
-            case.zero_latency &= sectors > case.segment || case.is_slow();
         }
         let case = case.build(|p| {
             if write_back {
