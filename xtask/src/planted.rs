@@ -4,9 +4,10 @@
 //! `fault:` describes its effect; `package:` and `test:` name the test that must fail. The tracked
 //! files are copied to a separate directory, with a build directory that is kept between runs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -38,6 +39,8 @@ struct Planted {
     fault: String,
     package: String,
     test: String,
+    /// The first file that the patch changes.
+    file: String,
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -50,6 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         bail!("{unknown}: no such patch in {FOLDER}; --list prints all");
     }
     all.retain(|one| options.name.is_empty() || options.name.contains(&one.name));
+    all.sort_by_cached_key(Planted::build_order);
     if options.list {
         for one in &all {
             println!("{}: {}", one.name, one.fault);
@@ -60,8 +64,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let home = shell::target_dir().join("planted");
     let tree = tree::prepare(&home)?;
     let mut tally = Tally::default();
-    for one in &all {
-        println!("\n== {}: {}", one.name, one.fault);
+    let mut times = Vec::new();
+    for (index, one) in all.iter().enumerate() {
+        let progress = Progress {
+            done: index,
+            all: all.len(),
+        };
+        println!("\n== {progress} {}: {}", one.name, one.fault);
+        times.push(Instant::now());
+        if let Some(rest) = progress.rest(&times) {
+            println!("about {} min are left", rest.as_secs().div_ceil(60));
+        }
         tree::copy(&tree)?;
         apply(&one.path, &tree)?;
         let tried = test::cargo_test(one.command(&tree, &home.join("target")))?;
@@ -78,6 +91,31 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     tree::copy(&tree)?;
     Ok(tally.report())
+}
+
+/// The number of planted bugs that have been tried, of all.
+struct Progress {
+    done: usize,
+    all: usize,
+}
+
+impl Progress {
+    /// Estimates the time for the others from the times at which each was begun. The first one
+    /// does not count, because everything is built for it.
+    fn rest(&self, times: &[Instant]) -> Option<Duration> {
+        let (second, last) = (times.get(1)?, times.last()?);
+        let done = u32::try_from(times.len() - 2)
+            .ok()
+            .filter(|&done| done > 0)?;
+        let rest = u32::try_from(self.all - self.done).ok()?;
+        Some(last.duration_since(*second) * rest / done)
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.done + 1, self.all)
+    }
 }
 
 /// The result of a test with a planted bug.
@@ -106,17 +144,54 @@ impl Planted {
             fault: value("fault:")?,
             package: value("package:")?,
             test: value("test:")?,
+            file: {
+                let file = text.lines().find_map(|line| line.strip_prefix("+++ b/"));
+                file.with_context(|| format!("{}: it changes no file", path.display()))?
+                    .to_owned()
+            },
         })
     }
 
+    /// Returns a key that sorts patches so that one build has much in common with the next.
+    fn build_order(&self) -> (String, String, String) {
+        (self.package.clone(), self.file.clone(), self.name.clone())
+    }
+
     /// Returns the command that runs only the patch's test.
-    fn command(&self, tree: &Path, target: &Path) -> Command {
+    fn command(&self, tree: &Path, build: &Path) -> Command {
         let mut cargo = shell::cargo();
-        cargo.current_dir(tree).env("CARGO_TARGET_DIR", target);
-        cargo.args(["test", "--no-fail-fast", "--tests", "--package"]);
-        cargo.args([&self.package, &self.test]);
+        cargo.current_dir(tree).env("CARGO_TARGET_DIR", build);
+        cargo.args(["test", "--no-fail-fast", "--package", &self.package]);
+        cargo.args(self.targets(tree)).arg(&self.test);
         cargo.args(["--", "--exact", "--show-output"]);
         cargo
+    }
+
+    /// Returns cargo's options for the targets whose source contains the test. The other targets
+    /// of the package need not be built.
+    fn targets(&self, tree: &Path) -> Vec<String> {
+        let short = self.package.trim_start_matches("traxtent-");
+        let folders = [&self.package, short].map(|name| tree.join("crates").join(name));
+        let Some(folder) = folders.iter().find(|folder| folder.is_dir()) else {
+            return Vec::new();
+        };
+        let function = format!("fn {}(", self.test.rsplit("::").next().unwrap_or_default());
+        let mut targets = Vec::new();
+        if folder.join("src/lib.rs").is_file() && contains(&folder.join("src"), &function) {
+            targets.push("--lib".to_owned());
+        }
+        for entry in fs::read_dir(folder.join("tests"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if contains(&entry.path(), &function) {
+                let name = entry.path().with_extension("");
+                let name = name.file_name().unwrap_or_default();
+                targets.extend(["--test".to_owned(), name.to_string_lossy().into_owned()]);
+            }
+        }
+        targets
     }
 
     fn outcome(&self, tried: &Tally) -> Outcome {
@@ -130,6 +205,15 @@ impl Planted {
             _ => Outcome::Missed("it does not build, or another test failed"),
         }
     }
+}
+
+/// Returns whether a Rust file, or one in a directory, contains a text.
+fn contains(path: &Path, text: &str) -> bool {
+    if let Ok(entries) = fs::read_dir(path) {
+        return entries.flatten().any(|entry| contains(&entry.path(), text));
+    }
+    path.extension().is_some_and(|end| end == "rs")
+        && fs::read_to_string(path).is_ok_and(|content| content.contains(text))
 }
 
 /// Returns all patches, sorted by name.
@@ -184,6 +268,20 @@ mod tests {
         }
     }
 
+    /// Is the source of each patch's test found, so that only its target is built?
+    #[test]
+    fn tests_exist() {
+        for one in all().unwrap() {
+            let targets = one.targets(shell::root());
+            assert!(
+                !targets.is_empty(),
+                "{}: there is no test {}",
+                one.name,
+                one.test
+            );
+        }
+    }
+
     /// Does docs/results/planted.md list exactly the planted bugs, each with its fault and its
     /// test?
     #[test]
@@ -217,6 +315,7 @@ mod tests {
             fault: String::new(),
             package: String::new(),
             test: "a::b".to_owned(),
+            file: String::new(),
         };
         let of = |passed, failures: &[&str], skips: &[&str]| {
             let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
