@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use traxtent_model::disk::{
@@ -24,6 +25,9 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 /// took, in milliseconds of simulated time. Writes are in the drive's volatile cache until a flush,
 /// if its profile has one; a power cut loses some of them. The same calls with the same seeds give
 /// the same data and times.
+///
+/// A disk cannot be pickled, because it has requests under way and data of any size. To use one in
+/// another process, make it there, from a ``Drive``, which can be pickled.
 ///
 /// ``drive`` is a ``Drive`` or a target. Calls raise ``InputError`` for requests that the drive
 /// does not have, and ``FileError`` (an ``OSError``) if the drive fails.
@@ -274,6 +278,12 @@ impl Disk {
             let scenario = Scenario::from_toml(scenario).map_err(input_error)?;
             self.lock().schedule_faults(&scenario).map_err(disk_error)
         })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Disk cannot be pickled; pickle its Drive, and make a Disk of it where it is used",
+        ))
     }
 
     fn __repr__(&self) -> String {

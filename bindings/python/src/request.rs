@@ -45,7 +45,7 @@ pub(crate) fn op_named(name: &str) -> Option<Op> {
 }
 
 /// The name of the part of a drive that served a request.
-pub(crate) fn served_name(served: ServedBy) -> &'static str {
+pub(crate) const fn served_name(served: ServedBy) -> &'static str {
     match served {
         ServedBy::Media => "media",
         ServedBy::Buffer => "buffer",
@@ -53,8 +53,14 @@ pub(crate) fn served_name(served: ServedBy) -> &'static str {
     }
 }
 
+/// Returns the part of a drive with this name.
+fn served_named(name: &str) -> Option<ServedBy> {
+    let all = [ServedBy::Media, ServedBy::Buffer, ServedBy::Both];
+    all.into_iter().find(|served| served_name(*served) == name)
+}
+
 /// The name of a kind of request.
-pub(crate) fn op_name(op: Op) -> &'static str {
+pub(crate) const fn op_name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
         Op::Write => "write",
@@ -215,14 +221,36 @@ impl Request {
 }
 
 /// A request that a simulated drive has completed. All times are in milliseconds.
-#[pyclass(frozen, module = "traxtent")]
+///
+/// It can be pickled.
+#[pyclass(frozen, eq, module = "traxtent")]
+#[derive(PartialEq, Eq)]
 pub(crate) struct Completion {
-    outcome: Outcome,
+    number: u64,
+    device: u32,
+    request: traxtent_units::request::Request,
+    issued: SimTime,
+    completed: SimTime,
+    /// The components of the response time, in the order of [`Breakdown::NAMES`].
+    parts: [Span; 8],
+    served: ServedBy,
 }
 
+/// A completion as pickle keeps it: number, device, LBN, sectors, operation, FUA, the times in
+/// picoseconds, and the part of the drive that served it.
+type CompletionParts = (u64, u32, u64, u32, String, bool, [u64; 10], String);
+
 impl Completion {
-    pub(crate) fn new(outcome: Outcome) -> Completion {
-        Completion { outcome }
+    pub(crate) fn new(outcome: &Outcome) -> Completion {
+        Completion {
+            number: outcome.arrival.tag,
+            device: outcome.arrival.device,
+            request: outcome.arrival.request,
+            issued: outcome.arrival.at,
+            completed: outcome.completion.completed,
+            parts: outcome.breakdown().parts(),
+            served: outcome.completion.served,
+        }
     }
 }
 
@@ -231,59 +259,56 @@ impl Completion {
     /// The number of the request, from 0 in order of issue.
     #[getter]
     fn number(&self) -> u64 {
-        self.outcome.arrival.tag
+        self.number
     }
 
     /// The number of the drive.
     #[getter]
     fn device(&self) -> u32 {
-        self.outcome.arrival.device
+        self.device
     }
 
     /// The first logical block.
     #[getter]
     fn lbn(&self) -> u64 {
-        self.outcome.arrival.request.lbn.0
+        self.request.lbn.0
     }
 
     /// The number of logical sectors.
     #[getter]
     fn sectors(&self) -> u32 {
-        self.outcome.arrival.request.sectors
+        self.request.sectors
     }
 
     /// ``read``, ``write``, ``flush`` or ``verify``.
     #[getter]
     fn op(&self) -> &'static str {
-        op_name(self.outcome.arrival.request.op)
+        op_name(self.request.op)
     }
 
     /// The simulated time at which the request was issued.
     #[getter]
     fn issued_ms(&self) -> f64 {
-        ms(since_start(self.outcome.arrival.at))
+        ms(since_start(self.issued))
     }
 
     /// The simulated time at which the request was complete.
     #[getter]
     fn completed_ms(&self) -> f64 {
-        ms(since_start(self.outcome.completion.completed))
+        ms(since_start(self.completed))
     }
 
     /// The time from issue to completion.
     #[getter]
     fn response_ms(&self) -> f64 {
-        ms(self.outcome.response())
+        ms(self.completed.since(self.issued))
     }
 
     /// The components of the response time, which sum to it.
     #[getter]
     fn breakdown_ms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parts = PyDict::new(py);
-        for (name, part) in Breakdown::NAMES
-            .into_iter()
-            .zip(self.outcome.breakdown().parts())
-        {
+        for (name, part) in Breakdown::NAMES.into_iter().zip(self.parts) {
             parts.set_item(name, ms(part))?;
         }
         Ok(parts)
@@ -292,7 +317,7 @@ impl Completion {
     /// The part of the drive that served the request: ``media``, ``buffer`` or ``both``.
     #[getter]
     fn served(&self) -> &'static str {
-        served_name(self.outcome.completion.served)
+        served_name(self.served)
     }
 
     fn __repr__(&self) -> String {
@@ -304,6 +329,77 @@ impl Completion {
             self.lbn(),
             self.response_ms()
         )
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        (self.number, self.request, self.completed).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Returns the completion whose parts `__reduce__` has given.
+    #[staticmethod]
+    fn _from_parts(parts: CompletionParts) -> PyResult<Completion> {
+        guarded(|| {
+            let (number, device, lbn, sectors, op, fua, times, served) = parts;
+            let damaged = || input_error("the pickled completion is damaged");
+            let [issued, completed, parts @ ..] = times;
+            Ok(Completion {
+                number,
+                device,
+                request: traxtent_units::request::Request {
+                    lbn: Lbn(lbn),
+                    sectors,
+                    op: op_named(&op).ok_or_else(damaged)?,
+                    fua,
+                },
+                issued: SimTime(issued),
+                completed: SimTime(completed.max(issued)),
+                parts: parts.map(Span),
+                served: served_named(&served).ok_or_else(damaged)?,
+            })
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (CompletionParts,))> {
+        let [
+            queue,
+            overhead,
+            seek,
+            settle,
+            head_switch,
+            rotation,
+            transfer,
+            bus,
+        ] = self.parts.map(|part| part.0);
+        let (issued, completed) = (self.issued.0, self.completed.0);
+        let parts = (
+            self.number,
+            self.device,
+            self.lbn(),
+            self.sectors(),
+            self.op().to_owned(),
+            self.request.fua,
+            [
+                issued,
+                completed,
+                queue,
+                overhead,
+                seek,
+                settle,
+                head_switch,
+                rotation,
+                transfer,
+                bus,
+            ],
+            self.served().to_owned(),
+        );
+        let make = py.get_type::<Completion>().getattr("_from_parts")?;
+        Ok((make, (parts,)))
     }
 }
 

@@ -270,7 +270,7 @@ impl RequestLog {
 /// A batch of requests, with the columns of ``RequestLog``.
 ///
 /// It has ``__arrow_c_array__`` (a struct array: ``pyarrow.record_batch(batch)``) and
-/// ``__arrow_c_stream__`` (a table of one chunk).
+/// ``__arrow_c_stream__`` (a table of one chunk). It can be pickled.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct RequestBatch {
     batch: Arc<Batch>,
@@ -312,6 +312,25 @@ impl RequestBatch {
 
     fn __repr__(&self) -> String {
         format!("<batch of {} requests>", self.batch.rows)
+    }
+
+    /// Returns the batch that `__reduce__` has written.
+    #[staticmethod]
+    fn _from_bytes(batch: &[u8]) -> PyResult<RequestBatch> {
+        guarded(|| {
+            decode(batch)
+                .map(RequestBatch::new)
+                .ok_or_else(|| input_error("the pickled batch is damaged"))
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let make = py.get_type::<RequestBatch>().getattr("_from_bytes")?;
+        let bytes = PyBytes::new(py, &encode(&self.batch));
+        Ok((make, PyTuple::new(py, [bytes])?))
     }
 }
 

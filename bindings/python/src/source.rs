@@ -375,7 +375,7 @@ impl Client {
             let iterator = self.iterator.bind(py);
             self.begun = true;
             let next = match completion {
-                Some(outcome) => iterator.call_method1("send", (Completion::new(outcome),)),
+                Some(outcome) => iterator.call_method1("send", (Completion::new(&outcome),)),
                 None => iterator.call_method0("__next__"),
             };
             let item = match next {

@@ -337,7 +337,7 @@ impl TrackIterator {
 /// Whole numbers as an Arrow array.
 ///
 /// ``pyarrow.array``, ``polars.Series`` and others take it without a copy. ``tolist()`` returns a
-/// list of integers.
+/// list of integers. It can be pickled.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Boundaries {
     batch: Arc<Batch>,
@@ -404,6 +404,28 @@ impl Boundaries {
 
     fn __repr__(&self) -> String {
         format!("<{} numbers>", self.batch.rows)
+    }
+
+    /// Returns the numbers in the bytes that `__reduce__` has given.
+    #[staticmethod]
+    fn _from_bytes(bytes: &[u8]) -> PyResult<Boundaries> {
+        guarded(|| match bytes.as_chunks() {
+            (values, []) => {
+                let values = values.iter().copied().map(i64::from_le_bytes);
+                Ok(Boundaries::new(values.collect()))
+            }
+            _ => Err(input_error("the pickled numbers are damaged")),
+        })
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let values = self.values().iter();
+        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+        let make = py.get_type::<Boundaries>().getattr("_from_bytes")?;
+        Ok((make, PyTuple::new(py, [PyBytes::new(py, &bytes)])?))
     }
 }
 

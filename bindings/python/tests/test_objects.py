@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import traxtent
-from traxtent import Disk, Drive, FileError, InputError, RaidArray, TrackMap
+from traxtent import Disk, Drive, FileError, InputError, RaidArray, Request, TrackMap
 
 
 def test_figures_have_values_and_origins() -> None:
@@ -90,9 +91,39 @@ def test_pickling() -> None:
     cut = traxtent.PowerCut(1, 2, 3, 4)
     assert pickle.loads(pickle.dumps(cut)) == cut
     array = RaidArray("raid-5", [Drive("atlas10k2").map] * 4)
+    boundaries = Drive("atlas10k2").map.boundaries
+    assert pickle.loads(pickle.dumps(boundaries)).tolist() == boundaries.tolist()
+    batch = next(traxtent.simulate_batches("atlas10k2", "random,size=8,count=30"))
+    again_batch = pickle.loads(pickle.dumps(batch))
+    assert pa.record_batch(again_batch).equals(pa.record_batch(batch))
     place = array.locate(5)
     assert pickle.loads(pickle.dumps(place)) == place
     assert pickle.loads(pickle.dumps(array)).capacity == array.capacity
+
+
+def test_pickled_completions() -> None:
+    """Does a completion come back with all of its figures?"""
+    completions: list[traxtent.Completion] = []
+
+    def client() -> Generator[Request, traxtent.Completion, None]:
+        for op in ("read", "write", "read", "verify"):
+            completions.append((yield Request(1000, 8, op, fua=op == "write")))
+        completions.append((yield Request(op="flush")))
+
+    traxtent.simulate("atlas10k2", [client])
+    assert len(completions) == 5 == len(set(completions))
+    for done in completions:
+        again = pickle.loads(pickle.dumps(done))
+        assert again == done and hash(again) == hash(done) and repr(again) == repr(done)
+        for name in ("number", "device", "issued_ms", "completed_ms", "breakdown_ms", "served"):
+            assert getattr(again, name) == getattr(done, name)
+    assert completions[0].breakdown_ms != completions[2].breakdown_ms
+
+
+def test_disks_are_not_pickled() -> None:
+    """Does the exception tell what to do instead?"""
+    with pytest.raises(TypeError, match="pickle its Drive"):
+        pickle.dumps(Disk("atlas10k2"))
 
 
 def test_pickled_drives_need_no_files(tmp_path: Path) -> None:
