@@ -1,14 +1,19 @@
 //! The request log in columns, with the names and types of the command's Parquet log.
 
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock};
+use std::thread::{self, JoinHandle};
+use std::{mem, panic};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use traxtent_model::drive::ServedBy;
 use traxtent_sim::Outcome;
 use traxtent_units::Span;
+use traxtent_units::request::Op;
 use traxtent_workload::trace::LOG_COLUMNS;
 
-use crate::arrow::{self, Batch, Column, ColumnKind, Field};
+use crate::arrow::{self, Batch, Column, ColumnKind, Field, Word};
 use crate::errors::{guarded, input_error};
 use crate::request::{ms, op_name, served_name};
 
@@ -32,9 +37,9 @@ fn field(name: &str) -> Field {
     }
 }
 
-/// The number of requests that are collected before they are turned into columns, about 100 KB.
+/// The number of requests that are collected before they are turned into columns, about 25 KB.
 /// Column by column is faster than row by row, as long as the rows are in the processor's cache.
-const BLOCK_ROWS: usize = 512;
+const BLOCK_ROWS: usize = 128;
 
 /// Collects requests into batches.
 pub(crate) struct LogBuilder {
@@ -78,13 +83,77 @@ impl LogBuilder {
             return None;
         }
         let next = LogBuilder::new(self.rows);
-        Some(std::mem::replace(self, next).batch)
+        Some(mem::replace(self, next).batch)
     }
 
     /// Returns the last batch, unless it is empty.
     pub(crate) fn finish(mut self) -> Option<Batch> {
         append(&mut self.batch, &self.block);
         (self.batch.rows > 0).then_some(self.batch)
+    }
+}
+
+/// The number of requests that are handed to the thread of a log at once, about 350 KB.
+const HANDED_ROWS: usize = 2048;
+
+/// The number of blocks that a simulation and the thread of its log pass to each other.
+const HANDED_BLOCKS: usize = 4;
+
+/// Collects requests into batches in a thread of its own. Columns cost a third of a simulation's
+/// time, half of it for memory that is new to the process.
+pub(crate) struct LogThread {
+    block: Vec<Outcome>,
+    full: SyncSender<Vec<Outcome>>,
+    empty: Receiver<Vec<Outcome>>,
+    batches: JoinHandle<Vec<Batch>>,
+}
+
+impl LogThread {
+    /// Starts the thread.
+    pub(crate) fn start() -> LogThread {
+        let block = || Vec::with_capacity(HANDED_ROWS);
+        let (full, blocks) = sync_channel::<Vec<Outcome>>(HANDED_BLOCKS);
+        let (emptied, empty) = sync_channel(HANDED_BLOCKS);
+        for _ in 1..HANDED_BLOCKS {
+            let _ = emptied.send(block());
+        }
+        let batches = thread::spawn(move || {
+            let (mut builder, mut batches) = (LogBuilder::new(BATCH_ROWS), Vec::new());
+            for mut block in blocks {
+                for outcome in block.drain(..) {
+                    batches.extend(builder.push(&outcome));
+                }
+                let _ = emptied.send(block);
+            }
+            batches.extend(builder.finish());
+            batches
+        });
+        LogThread {
+            block: block(),
+            full,
+            empty,
+            batches,
+        }
+    }
+
+    /// Adds a request.
+    #[inline]
+    pub(crate) fn push(&mut self, outcome: &Outcome) {
+        self.block.push(*outcome);
+        if self.block.len() == HANDED_ROWS {
+            // The thread is gone only if it has panicked, which `finish` passes on.
+            let next = self.empty.recv().unwrap_or_default();
+            let _ = self.full.send(mem::replace(&mut self.block, next));
+        }
+    }
+
+    /// Waits for the thread, and returns the batches.
+    pub(crate) fn finish(self) -> Vec<Batch> {
+        let _ = self.full.send(self.block);
+        drop(self.full);
+        self.batches
+            .join()
+            .unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 }
 
@@ -118,7 +187,7 @@ fn append(batch: &mut Batch, block: &[Outcome]) {
     };
     wholes(number, block, |one| one.arrival.tag as i64);
     wholes(device, block, |one| one.arrival.device.into());
-    texts(ops, block, |one| op_name(one.arrival.request.op));
+    words(ops, block, |one| op_word(one.arrival.request.op));
     wholes(fua, block, |one| one.arrival.request.fua.into());
     // LBNs are far below 2^63, since a drive has fewer bytes than that.
     wholes(lbn, block, |one| one.arrival.request.lbn.0 as i64);
@@ -137,12 +206,16 @@ fn append(batch: &mut Batch, block: &[Outcome]) {
     times(rotation, block, |one| one.completion.breakdown.rotation);
     times(transfer, block, |one| one.completion.breakdown.transfer);
     times(bus, block, |one| one.completion.breakdown.bus);
-    texts(served, block, |one| served_name(one.completion.served));
+    words(served, block, |one| served_word(one.completion.served));
     match measured {
         Column::OptionalNumber(numbers) => {
-            block
-                .iter()
-                .for_each(|one| numbers.push(one.arrival.measured.map(ms)));
+            if block.iter().all(|one| one.arrival.measured.is_none()) {
+                numbers.push_absent(block.len());
+            } else {
+                block
+                    .iter()
+                    .for_each(|one| numbers.push(one.arrival.measured.map(ms)));
+            }
         }
         _ => unreachable!("the measured time is optional"),
     }
@@ -169,16 +242,41 @@ fn wholes(column: &mut Column, block: &[Outcome], value: impl Fn(&Outcome) -> i6
 #[inline]
 fn times(column: &mut Column, block: &[Outcome], value: impl Fn(&Outcome) -> Span) {
     match column {
-        Column::Number(values) => values.extend(block.iter().map(|one| ms(value(one)))),
+        Column::Number(values) => {
+            // Collected first, the times are divided several at once.
+            let mut spans = [Span::ZERO; BLOCK_ROWS];
+            let spans = &mut spans[..block.len()];
+            for (span, one) in spans.iter_mut().zip(block) {
+                *span = value(one);
+            }
+            values.extend(spans.iter().map(|span| ms(*span)));
+        }
         _ => unreachable!("the column has numbers"),
     }
 }
 
 #[inline]
-fn texts(column: &mut Column, block: &[Outcome], word: impl Fn(&Outcome) -> &'static str) {
+fn words(column: &mut Column, block: &[Outcome], word: impl Fn(&Outcome) -> Word) {
     match column {
-        Column::Text(texts) => block.iter().for_each(|one| texts.push(word(one))),
+        Column::Text(texts) => texts.push_words(block.iter().map(word)),
         _ => unreachable!("the column has texts"),
+    }
+}
+
+fn op_word(op: Op) -> Word {
+    match op {
+        Op::Read => const { Word::new(op_name(Op::Read)) },
+        Op::Write => const { Word::new(op_name(Op::Write)) },
+        Op::Flush => const { Word::new(op_name(Op::Flush)) },
+        Op::Verify => const { Word::new(op_name(Op::Verify)) },
+    }
+}
+
+fn served_word(served: ServedBy) -> Word {
+    match served {
+        ServedBy::Media => const { Word::new(served_name(ServedBy::Media)) },
+        ServedBy::Buffer => const { Word::new(served_name(ServedBy::Buffer)) },
+        ServedBy::Both => const { Word::new(served_name(ServedBy::Both)) },
     }
 }
 

@@ -17,7 +17,7 @@ use crate::drive::{Drive, settings, target_text};
 use crate::errors::{guarded, input_error, run_error};
 use crate::observer::PythonObserver;
 use crate::policy::{PythonPlacement, PythonScheduler};
-use crate::request_log::{BATCH_ROWS, LogBuilder};
+use crate::request_log::LogThread;
 use crate::result::SimulationResult;
 use crate::source::{ClientSource, Fault, TableRecords};
 
@@ -466,13 +466,12 @@ pub(crate) fn simulate_run(
             if !log {
                 return (plan.execute(|_| true), None);
             }
-            let (mut builder, mut batches) = (LogBuilder::new(BATCH_ROWS), Vec::new());
+            let mut log = LogThread::start();
             let summary = plan.execute(|outcome| {
-                batches.extend(builder.push(outcome));
+                log.push(outcome);
                 true
             });
-            batches.extend(builder.finish());
-            (summary, Some(batches))
+            (summary, Some(log.finish()))
         });
         plan.finish(py, summary, batches)
     })

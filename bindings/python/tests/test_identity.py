@@ -252,6 +252,34 @@ def test_log_of_a_trace_has_measured_times(command: Command, tmp_path: Path) -> 
     assert table.cast(parquet.schema).equals(parquet)
 
 
+def test_logs_of_several_batches() -> None:
+    """Does a log of more than one batch have the rows of small batches?"""
+    workload = "random,read=50%,size=8,count=70000"
+    batches = traxtent.simulate_batches("atlas10k2", workload, rows=1000)
+    parts = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+    whole = pa.table(traxtent.simulate("atlas10k2", workload, log=True).requests)
+    assert whole.num_rows == 70_000 and whole.column("op").num_chunks > 1
+    assert whole.equals(parts)
+
+
+def test_logs_with_some_measured_times(command: Command, tmp_path: Path) -> None:
+    """Is the log that of the command if only some requests have a measured time?"""
+    path = tmp_path / "some.csv"
+    lines = ["at,op,lbn,sectors,ms\n"]
+    for number in range(1000):
+        measured = "" if number < 300 or number % 7 == 0 else f"{1 + number / 1000}"
+        lines.append(f"{number * 20},read,{number * 800},8,{measured}\n")
+    path.write_text("".join(lines))
+    columns = "time=at,op=op,lbn=lbn,sectors=sectors,response=ms"
+    options = ["--columns", columns, "--units", "ms", "--log", "log.parquet"]
+    command("sim", "atlas10k2", str(path), *options)
+    parquet = pyarrow.parquet.read_table(tmp_path / "log.parquet").replace_schema_metadata(None)
+    result = traxtent.simulate("atlas10k2", path, columns=columns, units="ms", log=True)
+    table = pa.table(result.requests)
+    assert table.column("measured_ms").null_count == 300 + 100
+    assert table.cast(parquet.schema).equals(parquet)
+
+
 def test_batches_are_the_log(command: Command) -> None:
     """Do the batches, one after the other, have the rows of the log?"""
     workload = "random,size=8,count=1000"

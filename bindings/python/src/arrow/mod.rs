@@ -13,4 +13,6 @@ mod table;
 
 pub(crate) use export::{array_capsules, stream_capsule};
 pub(crate) use import::{ImportError, TableStream, Values, whole_numbers};
-pub(crate) use table::{Batch, Column, ColumnKind, Field, OptionalValues, Presence, TextColumn};
+pub(crate) use table::{
+    Batch, Column, ColumnKind, Field, OptionalValues, Presence, TextColumn, Word,
+};
