@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use traxtent_run::{Machine, Observer, RunError};
 
@@ -85,9 +84,11 @@ impl PythonObserver {
             return Err(exception);
         }
         let value = result.map_err(run_error)?;
-        for warning in warnings {
-            let text = std::ffi::CString::new(warning).unwrap_or_default();
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        if !warnings.is_empty() {
+            let warn = py.import("traxtent._warnings")?.getattr("warn")?;
+            for warning in warnings {
+                warn.call1((warning,))?;
+            }
         }
         Ok(value)
     }

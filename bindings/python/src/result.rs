@@ -154,9 +154,11 @@ impl SimulationResult {
 
     /// Draws the distribution of response times.
     ///
-    /// Returns the ``Axes`` of matplotlib, on which it is drawn (``ax``, or new ones); without
-    /// matplotlib, a picture in SVG that notebooks show. ``log_x`` makes the axis of times
-    /// logarithmic; ``log_y`` shows the share of slower requests on a logarithmic axis.
+    /// Returns the ``Axes`` of matplotlib on which it is drawn: ``ax``, or new ones. If matplotlib
+    /// is not installed, it returns an ``SvgPicture``, which has ``save(path)``. Notebooks show
+    /// either. Code that must not depend on matplotlib calls ``to_svg``, which always returns text.
+    /// ``log_x`` makes the axis of times logarithmic; ``log_y`` shows the share of slower requests
+    /// on a logarithmic axis.
     #[pyo3(signature = (ax=None, *, log_x=false, log_y=false))]
     fn plot<'py>(
         this: &Bound<'py, Self>,

@@ -38,8 +38,7 @@ def test_pandas() -> None:
     frame = pa.table(log()).to_pandas()
     again = simulate("atlas10k2", frame.sort_values("request"), log=True)
     assert pa.table(again.requests).equals(pa.table(log()))
-    if hasattr(pandas.DataFrame, "from_arrow"):
-        assert len(pandas.DataFrame.from_arrow(log())) == 400
+    assert len(pandas.DataFrame.from_arrow(log())) == 400
 
 
 def test_matplotlib() -> None:

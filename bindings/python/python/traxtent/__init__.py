@@ -10,6 +10,7 @@ Times are in milliseconds of simulated time, sizes in logical sectors, and posit
 """
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate
+from traxtent._plot import SvgPicture
 from traxtent._simulate import simulate, simulate_batches
 from traxtent._sweep import SweepRow, SweepTable, rerun, sweep
 from traxtent._sweep_plan import SweepRun
@@ -64,6 +65,7 @@ __all__ = [
     "RequestLog",
     "Result",
     "StoppedError",
+    "SvgPicture",
     "SweepRow",
     "SweepRun",
     "SweepTable",

@@ -8,11 +8,9 @@ from os import PathLike
 from typing import Any
 
 from traxtent import _traxtent
-from traxtent._simulate import DriveLike, Setting, _options
+from traxtent._simulate import _options
 from traxtent._traxtent import Calibration
-
-PathLikes = str | PathLike[str] | Iterable[str | PathLike[str]]
-"""A path, or several."""
+from traxtent.typing import DriveLike, PathLikes
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def validate(
     paths: PathLikes,
     *more: str | PathLike[str],
     drive: DriveLike | None = None,
-    set: Mapping[str, Setting] | None = None,
+    set: Mapping[str, object] | None = None,
     **options: Any,
 ) -> list[Verdict]:
     """Compare simulated response times with measured ones, as ``traxtent validate`` does.

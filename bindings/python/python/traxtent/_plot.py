@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import importlib
+from os import PathLike
 from typing import Any
 
 from traxtent._traxtent import Result
 
 
-class Svg:
-    """A picture in SVG, which notebooks show.
+class SvgPicture:
+    """A picture in SVG, which notebooks show: the result of `Result.plot` without matplotlib.
 
     Attributes:
         text: The picture.
@@ -24,7 +25,7 @@ class Svg:
     def _repr_svg_(self) -> str:
         return self.text
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.text)
@@ -36,7 +37,7 @@ def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:
         try:
             pyplot = importlib.import_module("matplotlib.pyplot")
         except ImportError:
-            return Svg(result.to_svg(log_x=log_x, log_y=log_y))
+            return SvgPicture(result.to_svg(log_x=log_x, log_y=log_y))
         ax = pyplot.subplots()[1]
     times = [time for time, _ in result.distribution]
     shares = [share for _, share in result.distribution]

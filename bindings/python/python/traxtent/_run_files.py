@@ -7,12 +7,12 @@ import json
 import os
 import re
 import secrets
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from traxtent import _traxtent
 from traxtent._traxtent import Drive, FileError, InputError, Table, TraxtentError
+from traxtent._warnings import warn
 
 if TYPE_CHECKING:
     from traxtent._sweep_plan import SweepRun
@@ -65,7 +65,7 @@ class RunFiles:
         if unused:
             more = len(unused) - _NAMES_SHOWN
             shown = unused[:_NAMES_SHOWN] + ([f"and {more} more"] if more > 0 else [])
-            warnings.warn(f"{self.folder}: not used: {'; '.join(shown)}", stacklevel=4)
+            warn(f"{self.folder}: not used: {'; '.join(shown)}")
         return runs
 
     def _read(self, name: str, runs: dict[str, list[Any]]) -> str | None:

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from traxtent import _traxtent
-from traxtent._traxtent import BatchIterator, Drive, Head, Request, Result, WaitingQueue
-
-DriveLike = Drive | str | PathLike[str]
-"""A drive, or the target that names it."""
-
-Setting = str | int | float | bool | Sequence[object]
-"""The value of a figure, as `--set` accepts it."""
-
-Progress = bool | Callable[[int, "int | None"], object] | None
-"""Whether progress is shown, or a function of the requests done and of all requests."""
-
-Scheduler = Callable[[float, Head, WaitingQueue], int]
-"""A queue scheduler: an index in the queue, from the time in milliseconds and the heads."""
-
-Placement = Callable[[Request], "int | Request"]
-"""A placement of requests: an LBN, or the request to issue instead."""
-
-
-@runtime_checkable
-class ArrowTable(Protocol):
-    """A table with the Arrow PyCapsule interface, such as one of polars, pyarrow or pandas."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the table as an Arrow stream."""
-
-
-Workload = str | PathLike[str] | ArrowTable | Iterable[Any] | Callable[[], Iterable[Request]] | None
-"""The requests to simulate; see `simulate`."""
+from traxtent._traxtent import BatchIterator, Result
+from traxtent.typing import DriveLike, Placement, Progress, Scheduler, Workload
 
 
 def simulate(
@@ -44,7 +17,7 @@ def simulate(
     seed: int | None = None,
     log: bool = False,
     warmup: int = 0,
-    set: Mapping[str, Setting] | None = None,
+    set: Mapping[str, object] | None = None,
     more: Sequence[DriveLike] = (),
     device: int | None = None,
     format: str | None = None,
@@ -141,7 +114,7 @@ def simulate_batches(
     rows: int = 65_536,
     seed: int | None = None,
     warmup: int = 0,
-    set: Mapping[str, Setting] | None = None,
+    set: Mapping[str, object] | None = None,
     scheduler: Scheduler | None = None,
     place: Placement | None = None,
     progress: Progress = None,

@@ -10,10 +10,11 @@ from typing import Any, overload
 
 from traxtent import _traxtent
 from traxtent._run_files import RunFiles, drive_digest, run_digest
-from traxtent._simulate import DriveLike, Setting, Workload, simulate
+from traxtent._simulate import simulate
 from traxtent._sweep_plan import Figures, Planner, SweepPlan, SweepRun, as_drive
 from traxtent._sweep_runner import Runner, RunProgress, SweepProgress
 from traxtent._traxtent import InputError, Result, Table
+from traxtent.typing import DriveLike, Setting, Workload
 
 
 class SweepRow(dict[str, Any]):

@@ -11,8 +11,9 @@ from typing import Any
 
 from traxtent import _traxtent
 from traxtent._run_files import file_digest
-from traxtent._simulate import _TRACE_OPTIONS, ArrowTable, DriveLike, Setting, Workload
+from traxtent._simulate import _TRACE_OPTIONS
 from traxtent._traxtent import Drive, FileError, InputError, Table
+from traxtent.typing import ArrowTable, DriveLike, Setting, Workload
 
 Figures = list[Any]
 """The figures of a run, one for each of `figure_names()`."""

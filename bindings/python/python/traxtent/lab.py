@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from os import PathLike
@@ -17,6 +16,7 @@ from typing import Any
 
 from traxtent import _traxtent
 from traxtent._traxtent import FileError, InputError, Table, TraxtentError
+from traxtent._warnings import warn
 
 __all__ = ["Claims", "run"]
 
@@ -151,7 +151,7 @@ def run(
         if own is not None:
             own.shutdown(cancel_futures=True)
     for note in skipped:
-        warnings.warn(note, stacklevel=2)
+        warn(note)
     table = [claim for index in sorted(findings) for claim in findings[index]]
     if not table:
         raise FileError(_NOTHING)
