@@ -1,6 +1,5 @@
 //! Comparisons with measured traces, calibration, and checks of alignment.
 
-use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,11 +13,11 @@ use traxtent_check::drive::StatedDrive;
 use traxtent_check::rules::TrackCheck;
 use traxtent_check::target::{HostPaths, TargetError, examine_targets};
 use traxtent_run::validation::{ClassVerdict, compare, compare_on, find_traces};
-use traxtent_run::{Machine, NamedDrive, Observer as _, RunError, simulation_error, trace_error};
+use traxtent_run::{Machine, OBSERVED_REQUESTS, Observer, RunError, simulation_error, trace_error};
 
 use crate::drive::{Drive, settings};
 use crate::errors::{guarded, input_error, run_error};
-use crate::observer::PythonObserver;
+use crate::observer::{PythonObserver, in_thread};
 use crate::simulate::TraceOptions;
 use crate::values::{of_python, to_python};
 
@@ -218,7 +217,7 @@ fn measured(
     paths: &[PathBuf],
     machine: &Machine,
     options: &TraceOptions,
-    observer: &PythonObserver,
+    observer: &dyn Observer,
 ) -> Result<Vec<MeasuredTrace>, RunError> {
     let mut traces = Vec::new();
     for path in paths {
@@ -226,34 +225,19 @@ fn measured(
         let plan = plan.ok_or_else(|| RunError::at(path.display(), CalibrateError::NotMeasured))?;
         let source = plan.open(path, machine)?;
         let pace = source.pace();
-        let records: Result<Vec<_>, _> = source.into_records().collect();
-        let records = records.map_err(|error| trace_error(path, &error))?;
+        let (mut trace, mut records) = (source.into_records(), Vec::new());
+        for record in trace.by_ref() {
+            records.push(record.map_err(|error| trace_error(path, &error))?);
+            if (records.len() as u64).is_multiple_of(OBSERVED_REQUESTS) && observer.stop() {
+                return Err(RunError::Stopped);
+            }
+        }
+        for warning in trace.warnings() {
+            observer.warn(&warning);
+        }
         traces.push(MeasuredTrace::new(records, pace));
     }
     Ok(traces)
-}
-
-/// The payload with which a calibration is unwound.
-struct StoppedFit;
-
-/// Fits a drive, and asks the observer before each step whether to stop. A calibration has no other
-/// way out of its middle than to unwind.
-fn fit_until_stopped(
-    drive: &NamedDrive,
-    traces: &[MeasuredTrace],
-    options: &Options,
-    observer: &PythonObserver,
-) -> Result<Result<Found, CalibrateError>, RunError> {
-    let mut step = |_| {
-        if observer.stop() {
-            panic::resume_unwind(Box::new(StoppedFit));
-        }
-    };
-    let fitting = AssertUnwindSafe(|| fit(&drive.profile, traces, options, &mut step));
-    panic::catch_unwind(fitting).map_err(|payload| match payload.is::<StoppedFit>() {
-        true => RunError::Stopped,
-        false => panic::resume_unwind(payload),
-    })
 }
 
 /// Fits a drive to measured traces; the package's `calibrate` describes it.
@@ -310,15 +294,18 @@ pub(crate) fn calibrate_drive(
         };
         let observer = PythonObserver::new(None, None);
         let found = py.detach(|| {
-            let traces = measured(&paths, &drive.machine, &options, &observer)?;
-            let found = fit_until_stopped(only, &traces, &fitting, &observer)?;
-            found.map_err(|error| match &error {
-                CalibrateError::Simulate(error) if paths.len() == 1 => {
-                    simulation_error(&paths[0], error)
-                }
-                _ => RunError::at(names.join(", "), error),
+            in_thread(&observer, |watch| {
+                let traces = measured(&paths, &drive.machine, &options, watch)?;
+                let found = fit(&only.profile, &traces, &fitting, watch);
+                found.map_err(|error| match &error {
+                    CalibrateError::Stopped => RunError::Stopped,
+                    CalibrateError::Simulate(error) if paths.len() == 1 => {
+                        simulation_error(&paths[0], error)
+                    }
+                    _ => RunError::at(names.join(", "), error),
+                })
             })
-        });
+        })?;
         let found = observer.finish(py, found)?;
         let json = report(&found);
         let target = format!("{} (calibrated)", drive.machine.target);

@@ -1,13 +1,16 @@
 //! Progress, warnings and Ctrl-C of long work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use traxtent_calibrate::CalibrationObserver;
 use traxtent_run::{Machine, Observer, RunError};
 
-use crate::errors::run_error;
+use crate::errors::{TraxtentError, guarded, run_error};
 
 /// The interval at which signals are looked for. Ctrl-C must end work within 0.2 s.
 const SIGNALS_EVERY: Duration = Duration::from_millis(40);
@@ -150,6 +153,55 @@ impl Observer for PythonObserver {
 
     fn stop(&self) -> bool {
         self.look()
+    }
+}
+
+/// Does work in a thread of its own, while this thread looks for signals and shows progress. Work
+/// whose own threads ask whether to stop needs this: Python handles signals in its main thread only.
+/// A panic becomes an exception.
+pub(crate) fn in_thread<T: Send>(
+    observer: &PythonObserver,
+    work: impl FnOnce(&StopWatch<'_>) -> T + Send,
+) -> PyResult<T> {
+    let (sender, done) = mpsc::sync_channel(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = sender.send(guarded(|| Ok(work(&StopWatch(observer)))));
+        });
+        loop {
+            match done.recv_timeout(SIGNALS_EVERY) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => {
+                    observer.look();
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(TraxtentError::new_err("internal error: a thread has died"));
+                }
+            }
+        }
+    })
+}
+
+/// The observer of a thread that must not call Python.
+pub(crate) struct StopWatch<'a>(&'a PythonObserver);
+
+impl Observer for StopWatch<'_> {
+    fn add(&self, requests: u64) {
+        self.0.add(requests);
+    }
+
+    fn warn(&self, line: &str) {
+        self.0.warn(line);
+    }
+
+    fn stop(&self) -> bool {
+        self.0.lock().stopped
+    }
+}
+
+impl CalibrationObserver for StopWatch<'_> {
+    fn stop(&self) -> bool {
+        Observer::stop(self)
     }
 }
 

@@ -16,6 +16,9 @@ from traxtent import FileError, InputError, Request, TraxtentError, simulate
 
 WORKLOAD = "random,size=8,count=100"
 
+#: The groups of figures that a calibration fits.
+KEEP_ALL = ("access", "bus", "cache", "mechanics", "overheads")
+
 
 def table(**columns: Any) -> pa.Table:
     """Return a table of two requests, with some columns replaced or, if None, left out."""
@@ -47,6 +50,27 @@ def test_wrong_targets_and_workloads(arguments: tuple[str, ...], message: str) -
     with pytest.raises(InputError, match=message) as raised:
         simulate(*arguments)
     assert not str(raised.value).startswith("traxtent: ")
+
+
+def test_warnings_point_to_the_caller(tmp_path: Path) -> None:
+    """Does a warning name the line of the user's code, whichever function it comes from?"""
+    path = tmp_path / "slow.csv"
+    rows = "".join(f"{number * 20},read,{number * 800},8,5000000\n" for number in range(600))
+    path.write_text("at,op,lbn,sectors,ms\n" + rows)
+    columns: dict[str, Any] = {
+        "columns": "time=at,op=op,lbn=lbn,sectors=sectors,response=ms",
+        "units": "ms",
+    }
+    for act in (
+        lambda: traxtent.validate(path, drive="atlas10k2", **columns),
+        lambda: simulate("atlas10k2", path, **columns),
+        lambda: traxtent.calibrate("atlas10k2", path, keep=KEEP_ALL, **columns),
+    ):
+        with pytest.warns(UserWarning, match="long for a disk") as caught:
+            act()
+        (warning,) = caught
+        assert warning.filename == __file__
+        assert warning.lineno == act.__code__.co_firstlineno
 
 
 def test_missing_files(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         source: "a simulated trace".to_owned(),
     };
     let trace = MeasuredTrace::new(records, ReplayPace::SemiClosed);
-    let found = calibrate(&start, &[trace], &options, &mut |_| ())?;
+    let found = calibrate(&start, &[trace], &options, &())?;
     for one in found.figures.iter().filter(|one| one.is_determined) {
         println!(
             "{}: {:.3} -> {:.3} ± {:.3} ms",

@@ -32,4 +32,7 @@ pub enum CalibrateError {
     /// A fitted value is out of the profile's bounds.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// The observer has stopped the calibration.
+    #[error("stopped")]
+    Stopped,
 }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
-use traxtent_sim::SimulateError;
 use traxtent_sim::agreement::HIT_MARGIN_MS;
 use traxtent_units::Rng;
 use traxtent_units::stats::demerit;
 
+use crate::CalibrateError;
 use crate::figures::Figure;
 use crate::line::HitLine;
 use crate::solve::Matrix;
-use crate::trace::{MeasuredTrace, Replayed};
+use crate::trace::{MeasuredTrace, Replayed, StopSignal};
 
 /// The change of a figure with which its derivative is found, in milliseconds.
 const STEP_MS: f64 = 0.05;
@@ -62,6 +62,7 @@ pub(crate) struct Fit<'a> {
     pub(crate) geometry: &'a Arc<Geometry>,
     pub(crate) read_hit: Option<HitLine>,
     pub(crate) write_hit: Option<HitLine>,
+    pub(crate) stop: StopSignal<'a>,
 }
 
 /// A fitted profile.
@@ -78,10 +79,10 @@ impl Fit<'_> {
     }
 
     /// Replays the part that is fitted.
-    pub(crate) fn replay(&self, profile: &Profile) -> Result<Vec<Replayed>, SimulateError> {
+    pub(crate) fn replay(&self, profile: &Profile) -> Result<Vec<Replayed>, CalibrateError> {
         let mut all = Vec::new();
         for (trace, count) in self.traces.iter().zip(&self.counts) {
-            all.extend(trace.replay(profile, self.geometry, *count, None)?);
+            all.extend(trace.replay(profile, self.geometry, *count, None, &self.stop)?);
         }
         Ok(all)
     }
@@ -91,13 +92,14 @@ impl Fit<'_> {
         &self,
         profile: &Profile,
         requests: &[Replayed],
-    ) -> Result<Rotation, SimulateError> {
+    ) -> Result<Rotation, CalibrateError> {
         let mut rotation = Rotation::default();
         rotation.add(requests);
         let mut rng = Rng::new(ANGLE_SEED);
         for _ in 0..ANGLE_REPLAYS {
             for (trace, count) in self.traces.iter().zip(&self.counts) {
-                rotation.add(&trace.replay(profile, self.geometry, *count, Some(&mut rng))?);
+                let rng = Some(&mut rng);
+                rotation.add(&trace.replay(profile, self.geometry, *count, rng, &self.stop)?);
             }
         }
         Ok(rotation)
@@ -144,7 +146,7 @@ impl Fit<'_> {
         start: &Profile,
         figures: &[Figure],
         rounds: usize,
-    ) -> Result<FitResult, SimulateError> {
+    ) -> Result<FitResult, CalibrateError> {
         let corrected = |corrections: &[f64]| {
             let mut profile = start.clone();
             for (figure, ms) in figures.iter().zip(corrections) {
@@ -248,7 +250,7 @@ impl Fit<'_> {
         rotation: &Rotation,
         figures: &[Figure],
         deviations: &Deviations,
-    ) -> Result<(Matrix, Vec<f64>), SimulateError> {
+    ) -> Result<(Matrix, Vec<f64>), CalibrateError> {
         let mut derivatives = Vec::with_capacity(figures.len());
         for figure in figures {
             let mut changed = profile.clone();

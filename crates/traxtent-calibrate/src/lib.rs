@@ -24,7 +24,7 @@ use fit::{Fit, ROUNDS};
 use line::{HitLine, Timed};
 use search::{Effort, Search, choose_timing};
 use settings::{Setting, buffer_settings, timing_settings};
-use trace::Replayed;
+use trace::{Replayed, StopSignal};
 
 /// The least number of measured requests that are fitted, and that are held out.
 pub const REQUESTS_LEAST: usize = 200;
@@ -70,6 +70,20 @@ impl Options {
         !self.keep.iter().any(covers)
     }
 }
+
+/// A receiver of progress, which can stop a calibration. `()` ignores progress and never stops.
+pub trait CalibrationObserver: Sync {
+    /// Accepts the part that is at work. This is called after every few replays.
+    fn at_work(&self, _stage: Stage) {}
+
+    /// Returns whether the calibration must end with [`CalibrateError::Stopped`]. This is asked by
+    /// every thread at the beginning of each replay and every 4,096 requests.
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+impl CalibrationObserver for () {}
 
 /// The part of a calibration that is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +157,11 @@ impl Calibration {
 }
 
 /// Fits the figures of a profile to the first part of each trace, and judges the fit on the rest.
-/// `progress` is called after every few replays.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a trace, if a part has fewer than
-/// [`REQUESTS_LEAST`] measured requests, or if a fitted value is out of the profile's bounds.
+/// [`REQUESTS_LEAST`] measured requests, if a fitted value is out of the profile's bounds, or if
+/// the observer stops the calibration.
 ///
 /// # Panics
 /// Panics if the share that is held out is not between 0 and 1.
@@ -155,7 +169,7 @@ pub fn calibrate(
     start: &Profile,
     traces: &[MeasuredTrace],
     options: &Options,
-    progress: &mut dyn FnMut(Stage),
+    observer: &dyn CalibrationObserver,
 ) -> Result<Calibration, CalibrateError> {
     assert!((0.0..=1.0).contains(&options.held_out), "a share");
     let geometry = Geometry::build(&start.geometry)
@@ -171,6 +185,7 @@ pub fn calibrate(
         geometry: &geometry,
         read_hit: None,
         write_hit: None,
+        stop: StopSignal::new(observer),
     };
     check_sizes(&fit)?;
     let measured = fit.replay(start)?;
@@ -183,7 +198,7 @@ pub fn calibrate(
             .into_iter()
             .filter(|figure| options.may_change(figure.key()))
             .collect();
-    let profile = fit_profile(&fit, &original, &figures, options, progress)?;
+    let profile = fit_profile(&fit, &original, &figures, options, observer)?;
     let (mut profile, mut found) = fit_determined(&fit, profile, &original, &figures)?;
     found.extend(bus_of_hits(&fit, start, options));
     let settings = changed_settings(&fit, &original, &profile);
@@ -217,8 +232,9 @@ fn fit_profile(
     original: &Profile,
     figures: &[Figure],
     options: &Options,
-    progress: &mut dyn FnMut(Stage),
+    observer: &dyn CalibrationObserver,
 ) -> Result<Profile, CalibrateError> {
+    let progress = |stage| observer.at_work(stage);
     let mut profile = original.clone();
     fit_hits(fit, &mut profile, options)?;
     let search = Search::new(fit, options);
@@ -437,7 +453,7 @@ fn name_origins(
 fn judge(fit: &Fit, profile: &Profile) -> Result<(Judgement, Judgement), CalibrateError> {
     let (mut fitted, mut held_out) = (Vec::new(), Vec::new());
     for (trace, count) in fit.traces.iter().zip(&fit.counts) {
-        let all = trace.replay(profile, fit.geometry, trace.len(), None)?;
+        let all = trace.replay(profile, fit.geometry, trace.len(), None, &fit.stop)?;
         let (first, rest): (Vec<Replayed>, Vec<Replayed>) =
             all.into_iter().partition(|one| one.index < *count);
         fitted.extend(first);

@@ -1,14 +1,43 @@
 //! A measured trace, and its replay on a model.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use traxtent_model::drive::{Drive, ServedBy};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
-use traxtent_sim::{Host, SimulateError, simulate};
+use traxtent_sim::{Host, simulate};
 use traxtent_units::request::Op;
 use traxtent_units::{Rng, Span};
 use traxtent_workload::{Replay, ReplayPace, TraceRecord};
+
+use crate::{CalibrateError, CalibrationObserver};
+
+/// The number of requests after which a replay asks whether to stop.
+const OBSERVED_REQUESTS: u64 = 1 << 12;
+
+/// Tells replays to stop. Once the observer has said so, all later replays stop at their beginning,
+/// so that a search, which omits candidates that fail, ends too.
+pub(crate) struct StopSignal<'a> {
+    observer: &'a dyn CalibrationObserver,
+    is_stopped: AtomicBool,
+}
+
+impl StopSignal<'_> {
+    pub(crate) fn new(observer: &dyn CalibrationObserver) -> StopSignal<'_> {
+        StopSignal {
+            observer,
+            is_stopped: AtomicBool::new(false),
+        }
+    }
+
+    fn ask(&self) -> bool {
+        if !self.is_stopped.load(Ordering::Relaxed) && self.observer.stop() {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}
 
 /// A measured trace of one drive, in memory.
 #[derive(Clone, Debug)]
@@ -53,13 +82,20 @@ impl MeasuredTrace {
     /// Replays the first `count` records on a drive at rest. Returns those that have measured
     /// times, in order of arrival. With random numbers, every recorded pause becomes longer by up
     /// to a revolution, so that the platter is at another angle for every request.
+    ///
+    /// # Errors
+    /// Returns an error if the drive cannot serve the trace, or if it is stopped.
     pub(crate) fn replay(
         &self,
         profile: &Profile,
         geometry: &Arc<Geometry>,
         count: usize,
         angles: Option<&mut Rng>,
-    ) -> Result<Vec<Replayed>, SimulateError> {
+        stop: &StopSignal<'_>,
+    ) -> Result<Vec<Replayed>, CalibrateError> {
+        if stop.ask() {
+            return Err(CalibrateError::Stopped);
+        }
         let records = &self.records[..count];
         let delays: Vec<Span> = match angles {
             Some(rng) => {
@@ -79,6 +115,7 @@ impl MeasuredTrace {
             });
         let mut source = Replay::new(delayed.map(Ok), self.pace);
         let mut found: Vec<Option<Replayed>> = vec![None; count];
+        let (mut requests, mut is_stopped) = (0_u64, false);
         simulate(&mut host, &mut source, |outcome| {
             let index = outcome.arrival.tag as usize;
             let request = &outcome.completion.request;
@@ -101,8 +138,13 @@ impl MeasuredTrace {
                     measured_ms: measured.as_ms(),
                 });
             }
-            true
+            requests += 1;
+            is_stopped |= requests.is_multiple_of(OBSERVED_REQUESTS) && stop.ask();
+            !is_stopped
         })?;
+        if is_stopped {
+            return Err(CalibrateError::Stopped);
+        }
         Ok(found.into_iter().flatten().collect())
     }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use traxtent_calibrate::{
-    CalibrateError, Calibration, ChangedSetting, FittedFigure, Judgement, MeasuredTrace, Options,
-    Stage, calibrate,
+    CalibrateError, Calibration, CalibrationObserver, ChangedSetting, FittedFigure, Judgement,
+    MeasuredTrace, Options, Stage, calibrate,
 };
 use traxtent_model::profile::Profile;
 use traxtent_run::validation::ClassVerdict;
-use traxtent_run::{Machine, TracePlan, simulation_error, trace_error};
+use traxtent_run::{Machine, Observer as _, TracePlan, simulation_error, trace_error};
 
 use crate::drives::{commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
@@ -161,6 +161,16 @@ impl From<&Judgement> for JudgementJson {
     }
 }
 
+impl CalibrationObserver for Progress {
+    fn at_work(&self, stage: Stage) {
+        self.add(1);
+        self.tell(|| match stage {
+            Stage::Buffer => "searching for the settings of the buffer".to_owned(),
+            Stage::Times => "fitting times".to_owned(),
+        });
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
@@ -176,18 +186,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         keep: args.keep.clone(),
         source: source(args),
     };
-    let found = {
-        let progress = Progress::new("steps", None);
-        let mut tell = |stage| {
-            progress.add(1);
-            progress.tell(|| match stage {
-                Stage::Buffer => "searching for the settings of the buffer".to_owned(),
-                Stage::Times => "fitting times".to_owned(),
-            });
-        };
-        calibrate(&drive.profile, &traces, &options, &mut tell)
-            .map_err(|error| failure(args, &error))?
-    };
+    let progress = Progress::new("steps", None);
+    let found = calibrate(&drive.profile, &traces, &options, &progress);
+    let found = found.map_err(|error| failure(args, &error))?;
     if args.json {
         output::json(&Report::from(&found))?;
     } else {
@@ -236,8 +237,12 @@ fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
             .ok_or_else(none)?;
         let source = plan.open(path, machine)?;
         let pace = source.pace();
-        let records = source.into_records().collect::<Result<_, _>>();
+        let mut trace = source.into_records();
+        let records = trace.by_ref().collect::<Result<_, _>>();
         let records = records.map_err(|error| trace_error(path, &error))?;
+        for warning in trace.warnings() {
+            Printer.warn(&warning);
+        }
         Ok(MeasuredTrace::new(records, pace))
     };
     args.traces.iter().map(read).collect()

@@ -132,7 +132,7 @@ fn calibrated(start: &Profile, truth: &Profile, keep: &[&str], rng: &mut Rng) ->
         keep: keep.iter().map(|&key| key.to_owned()).collect(),
         source: "a simulated trace".to_owned(),
     };
-    calibrate(start, &[trace_of(truth, rng)], &options, &mut |_| ()).unwrap()
+    calibrate(start, &[trace_of(truth, rng)], &options, &()).unwrap()
 }
 
 /// Returns a figure of the drive that made the trace.

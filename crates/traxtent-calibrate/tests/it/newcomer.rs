@@ -78,7 +78,7 @@ fn second_halves_agree() {
             source: format!("the first half of {name}.trace"),
         };
         let start = newcomer(&drive, &other_drive);
-        let found = calibrate(&start, &[trace], &options, &mut |_| ()).unwrap();
+        let found = calibrate(&start, &[trace], &options, &()).unwrap();
         let (before, after) = (&found.held_out_before, &found.held_out_after);
         eprintln!(
             "{name:<11} {other:<10} {:.3} -> {:.3} ms, noise {noise_ms:.3} ms, hits {:.2} -> {:.2} %",
