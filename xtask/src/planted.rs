@@ -31,6 +31,18 @@ const FOLDER: &str = "validation/planted";
 /// The lines around a change that must be the same as when the patch was made.
 const CONTEXT: &str = "-C1";
 
+/// Settings of cargo for crates of the workspace. Most of the time goes into building them, and
+/// each build serves one test.
+const UNOPTIMIZED: [&str; 7] = [
+    "profile.test.opt-level=0",
+    "profile.test.package.\"*\".opt-level=1",
+    "profile.test.package.traxtent-disksim.opt-level=0",
+    "profile.test.package.traxtent-model.opt-level=0",
+    "profile.test.package.traxtent-probe.opt-level=0",
+    "profile.test.package.traxtent-sim.opt-level=0",
+    "profile.test.package.traxtent-units.opt-level=0",
+];
+
 /// A patch and the content of its head.
 #[derive(Debug, PartialEq, Eq)]
 struct Planted {
@@ -162,6 +174,7 @@ impl Planted {
         let mut cargo = shell::cargo();
         cargo.current_dir(tree).env("CARGO_TARGET_DIR", build);
         cargo.args(["test", "--no-fail-fast", "--package", &self.package]);
+        cargo.args(UNOPTIMIZED.iter().flat_map(|set| ["--config", set]));
         cargo.args(self.targets(tree)).arg(&self.test);
         cargo.args(["--", "--exact", "--show-output"]);
         cargo
