@@ -39,6 +39,8 @@ pub enum Unit {
     Streams,
     /// Things per second.
     PerSecond,
+    /// Units of 10^6 bytes per second.
+    MbPerS,
 }
 
 /// The published value: a number or a range.
@@ -210,6 +212,7 @@ impl Unit {
             Unit::Mb => format!("{} MiB", fixed(number, 2)),
             Unit::Gb => format!("{} GB", fixed(number, 2)),
             Unit::PerSecond => format!("{}/s", fixed(number, 1)),
+            Unit::MbPerS => format!("{} MB/s", fixed(number, 1)),
         }
     }
 }
@@ -334,6 +337,11 @@ mod tests {
                 format(number(264.0), Unit::Kb, Tolerance::Exact),
                 "264 KiB",
                 "exact",
+            ),
+            (
+                format(number(248.5), Unit::MbPerS, Tolerance::Relative(0.02)),
+                "248.5 MB/s",
+                "2 %",
             ),
         ] {
             assert_eq!((found.0.as_str(), found.1.as_str()), (published, tolerance));

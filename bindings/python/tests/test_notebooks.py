@@ -123,7 +123,11 @@ def rendered(name: str, notebook: Any) -> tuple[str, dict[str, bytes]]:
                 picture = f"{name}-{len(pictures) + 1}.png"
                 pictures[picture] = base64.b64decode(content)
                 parts.append(f"![{cell['metadata']['alt']}]({picture})")
-    parts.insert(1, f"This page is the notebook `{SOURCE}/{name}.ipynb` with its output.")
+    source = f"This page is the notebook `{SOURCE}/{name}.ipynb` with its output."
+    imported = re.findall(r"^import (matplotlib|pandas|polars)\b", "\n".join(parts), re.MULTILINE)
+    packages = ["[the package](../python.md#install)", "`jupyter`"]
+    packages += [f"`{package}`" for package in imported]
+    parts.insert(1, f"{source}\nTo run it, install {', '.join(packages[:-1])} and {packages[-1]}.")
     return "\n\n".join(parts) + "\n", pictures
 
 
