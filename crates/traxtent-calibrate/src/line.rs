@@ -49,30 +49,38 @@ impl HitLine {
         let coarse = best(0.0, SECTOR_MOST_MS, 0.002);
         let slope = best((coarse - 0.002).max(0.0), coarse + 0.002, 0.0002);
         let line = HitLine::along(requests, slope);
-        let share = |count: usize| count as f64 / requests.len() as f64;
         let inside = requests.iter().filter(|one| line.has_in_band(one)).count();
+        let is_common = inside as f64 >= SHARE_LEAST * requests.len() as f64;
+        (is_common && line.is_fastest(requests)).then_some(line)
+    }
+
+    /// Whether hardly any request is faster than a hit would be.
+    fn is_fastest(&self, requests: &[Timed]) -> bool {
         let is_faster = |&&(follows_read, sectors, ms): &&Timed| {
-            ms < line.at(follows_read, sectors) - HIT_MARGIN_MS
+            ms < self.at(follows_read, sectors) - HIT_MARGIN_MS
         };
         let faster = requests.iter().filter(is_faster).count();
-        (share(inside) >= SHARE_LEAST && share(faster) <= FASTER_MOST).then_some(line)
+        faster as f64 <= FASTER_MOST * requests.len() as f64
     }
 
     /// Fits the line near a slope. Hits that follow a read can take longer or shorter than those
-    /// that follow a write.
+    /// that follow a write. If those that follow one of the two do not stand out, the time of all
+    /// hits counts for them: their densest band can consist of accesses to the media.
     fn along(requests: &[Timed], slope: f64) -> HitLine {
-        let all = densest_band(requests, slope).1;
-        let mut line = HitLine {
-            fixed_ms: [all + BAND_MS / 2.0; 2],
+        let level = |low: f64| HitLine {
+            fixed_ms: [low + BAND_MS / 2.0; 2],
             sector_ms: slope,
             sector_deviation_ms: 0.0,
         };
+        let mut line = level(densest_band(requests, slope).1);
         for (follows_read, fixed) in [false, true].into_iter().zip(&mut line.fixed_ms) {
             let of = requests.iter().filter(|one| one.0 == follows_read);
             let of: Vec<Timed> = of.copied().collect();
             let (count, low) = densest_band(&of, slope);
-            if of.len() >= REQUESTS_LEAST && count as f64 >= SHARE_LEAST * of.len() as f64 {
-                *fixed = low + BAND_MS / 2.0;
+            let is_common = count as f64 >= SHARE_LEAST * of.len() as f64;
+            let own = level(low);
+            if of.len() >= REQUESTS_LEAST && is_common && own.is_fastest(&of) {
+                *fixed = own.fixed_ms[0];
             }
         }
         // Least squares with a common slope, on the requests in the band.
@@ -173,6 +181,33 @@ mod tests {
         assert!((line.at(false, 0) - 0.925).abs() < 0.01, "{line:?}");
         assert!((line.sector_ms - 0.1).abs() < 0.001, "{line:?}");
         assert!(line.sector_deviation_ms < 0.001, "{line:?}");
+    }
+
+    /// Is the line found if hardly any request after a write is a hit, and the densest band of those
+    /// requests consists of accesses to the media of a few sizes?
+    #[test]
+    fn hits_stand_out_after_reads_alone() {
+        let mut rng = Rng::new(1);
+        let sizes = [8, 8, 8, 16, 64, 128];
+        let mut requests = Vec::new();
+        for index in 0..2000 {
+            let sectors = sizes[rng.below(6) as usize];
+            let follows_read = index % 3 != 0;
+            let is_hit = rng.chance(if follows_read { 0.3 } else { 0.02 });
+            // Every fifth access to the media seeks over one cylinder and waits as long.
+            let media = match rng.chance(0.2) {
+                true => 5.9,
+                false => 2.0 + 8.0 * rng.fraction(),
+            };
+            let fixed = if is_hit { 0.235 } else { media };
+            let ms = fixed + 0.005 * f64::from(sectors) + 0.05 * rng.fraction();
+            requests.push((follows_read, sectors, ms));
+        }
+        let line = HitLine::of(&requests).unwrap();
+        for follows_read in [false, true] {
+            assert!((line.at(follows_read, 0) - 0.26).abs() < 0.01, "{line:?}");
+        }
+        assert!((line.sector_ms - 0.005).abs() < 0.0005, "{line:?}");
     }
 
     /// Is no line found if there are no hits?
