@@ -240,7 +240,7 @@ impl Table {
         out
     }
 
-    /// States how many rows are exact, and lists those that are not.
+    /// States how many rows are exact. Lists those that are not, and the drives without a row.
     fn results(&self) -> String {
         let (left_out, measured): (Vec<&Row>, Vec<&Row>) =
             self.rows.iter().partition(|row| row.result == "left out");
@@ -255,6 +255,16 @@ impl Table {
         }
         for row in left_out {
             out += &format!("\nLeft out: `{}`, because {}.\n", row.drive, row.note);
+        }
+        let has_a_row = |drive: &String| self.rows.iter().any(|row| row.drive == *drive);
+        let missing: Vec<String> = self
+            .drives
+            .iter()
+            .filter(|drive| !has_a_row(drive))
+            .map(|drive| format!("`{drive}`"))
+            .collect();
+        if !missing.is_empty() {
+            out += &format!("\nNot measured yet: {}.\n", missing.join(", "));
         }
         out
     }
