@@ -15,26 +15,26 @@ WORKLOAD = "random,read=70%,size=8,count=1500,outstanding=16"
 
 
 def sptf(now: float, head: Head, waiting: WaitingQueue) -> int:
-    """Return the request with the shortest positioning time, as the drive's SPTF does."""
+    """Return the index of the request with the shortest positioning time, as SPTF does."""
     times = waiting.access_ms()
     return times.index(min(times))
 
 
 def fcfs(now: float, head: Head, waiting: WaitingQueue) -> int:
-    """Return the oldest request."""
+    """Return the index of the oldest request."""
     return 0
 
 
 @pytest.mark.parametrize(("pick", "name"), [(sptf, "sptf"), (fcfs, "fcfs")])
 def test_a_scheduler_picks_as_the_built_in_one(pick: Any, name: str) -> None:
-    """Does a scheduler in Python give the picks of the built-in one of the same rule?"""
+    """Does a scheduler in Python make the same choices as the built-in one with the same rule?"""
     expected = simulate("atlas10k2", WORKLOAD, log=True, set={"queue.scheduler": name})
     result = simulate("atlas10k2", WORKLOAD, log=True, scheduler=pick)
     assert pa.table(result.requests).equals(pa.table(expected.requests))
 
 
 def test_the_view_of_the_queue() -> None:
-    """Do the view's lists, items and times agree, and does it end with the decision?"""
+    """Do the view's lists, items and times agree, and is it invalid after the scheduler has returned?"""
     kept: list[WaitingQueue] = []
     items = []
 
@@ -66,13 +66,13 @@ def test_the_view_of_the_queue() -> None:
     [(16, InputError), (-1, TypeError), ("0", TypeError), (None, TypeError), (1.5, TypeError)],
 )
 def test_wrong_answers_of_a_scheduler(answer: Any, error: type[Exception]) -> None:
-    """Is an answer that is no index refused?"""
+    """Is an answer that is not an index of the queue refused?"""
     with pytest.raises(error, match="scheduler"):
         simulate("atlas10k2", WORKLOAD, scheduler=lambda now, head, waiting: answer)
 
 
 def test_policies_that_raise_keep_their_tracebacks() -> None:
-    """Does the exception of a policy come out as it is?"""
+    """Does the exception of a policy reach the caller unchanged, with its traceback?"""
 
     def broken(*arguments: object) -> int:
         raise KeyError("mine")
@@ -84,7 +84,7 @@ def test_policies_that_raise_keep_their_tracebacks() -> None:
 
 
 def test_a_placement_moves_requests() -> None:
-    """Does each request go to where the placement puts it, by an LBN or a whole request?"""
+    """Does each request go where the placement puts it, whether that is an LBN or a request?"""
     by_lbn = simulate("atlas10k2", WORKLOAD, log=True, place=lambda request: request.lbn % 4096)
     assert max(pa.table(by_lbn.requests).column("lbn").to_pylist()) < 4096
     whole = simulate(
@@ -105,7 +105,7 @@ def test_a_placement_moves_requests() -> None:
 
 
 def test_policies_in_batches() -> None:
-    """Do policies work in the thread of `simulate_batches`, with their exceptions?"""
+    """Do policies work in the thread of `simulate_batches`, and do exceptions reach the caller?"""
     batches = traxtent.simulate_batches("atlas10k2", WORKLOAD, scheduler=sptf)
     parts = [pa.record_batch(batch) for batch in batches]
     expected = simulate("atlas10k2", WORKLOAD, log=True, scheduler=sptf)

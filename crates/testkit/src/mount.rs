@@ -13,11 +13,12 @@ pub struct MountedExt4 {
 }
 
 impl MountedExt4 {
-    /// Creates a file system of `mib` MiB with blocks of `block_bytes` bytes, in a file in a
-    /// directory, and mounts it on a directory beside the file.
+    /// Creates a file system of `mib` MiB with blocks of `block_bytes` bytes in the file `ext4.img`
+    /// of the directory `home`, and mounts it on its subdirectory `mounted`.
     ///
     /// # Errors
-    /// Returns the reason if that is not possible here: it needs root, loop devices and mke2fs.
+    /// Returns the reason if that is not possible here. It needs root, loop devices, mkfs.ext4,
+    /// losetup and mount.
     pub fn new(home: &Path, mib: u64, block_bytes: u64) -> Result<MountedExt4, String> {
         let (image, folder) = (home.join("ext4.img"), home.join("mounted"));
         let file = File::create(&image).map_err(|error| error.to_string())?;
@@ -45,7 +46,7 @@ impl MountedExt4 {
     /// Unmounts it.
     ///
     /// # Errors
-    /// Returns the reason if it is in use.
+    /// Returns the reason if it cannot be unmounted, for example because it is in use.
     pub fn unmount(mut self) -> Result<(), String> {
         run("umount", &[path(&self.folder)])?;
         self.is_mounted = false;
@@ -56,7 +57,7 @@ impl MountedExt4 {
 impl Drop for MountedExt4 {
     fn drop(&mut self) {
         if self.is_mounted {
-            // The test has failed if it is still in use.
+            // Unmounting fails if a failed test still uses the file system.
             let _ = run("umount", &[path(&self.folder)]);
         }
         if let Some(device) = self.device.take() {

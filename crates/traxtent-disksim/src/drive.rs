@@ -30,7 +30,7 @@ pub(super) fn disk_profile(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
-    let model = block.need_block("Model")?;
+    let model = block.require_block("Model")?;
     warn_of_missing(block, OF_DISK, warnings);
     let mut profile = model_profile(model, name, sources, warnings)?;
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
@@ -109,7 +109,7 @@ pub(super) fn model_profile(
             .iter()
             .map(|note| format!("{}: {note}", place(model))),
     );
-    let mechanics = mechanics(model.need_block("Mechanical Model")?, sources, warnings)?;
+    let mechanics = mechanics(model.require_block("Mechanical Model")?, sources, warnings)?;
     let legal = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
             c
@@ -190,7 +190,7 @@ fn mechanics(
         ));
     }
     Ok(MechanicsSpec {
-        rpm: block.need_f64("Rotation speed (in rpms)")?,
+        rpm: block.require_f64("Rotation speed (in rpms)")?,
         head_switch_ms: ms(block, "Head switch time")?,
         write_settle_ms: block.get_f64("Add. write settling delay")?.unwrap_or(0.0),
         seek: seek(block, sources)?,
@@ -243,14 +243,14 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
                 line_constant,
                 line_factor,
                 single,
-            ] = block.need_list(VALUES)?
+            ] = block.require_list(VALUES)?
             else {
                 return Err(values.error(format!("{VALUES}: six values are required")));
             };
             let ms = |node: &Node| in_key(VALUES, node.f64());
             let first_ms = if name == "hplplus10" {
                 const TEN: &str = "First ten seek times";
-                let first = block.need_list(TEN)?.iter();
+                let first = block.require_list(TEN)?.iter();
                 first
                     .map(|node| in_key(TEN, node.f64()))
                     .collect::<Result<Vec<_>, _>>()?

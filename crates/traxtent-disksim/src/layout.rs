@@ -34,13 +34,13 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<ImportedLayo
     if disk.kind != "dm_disk" {
         return Err(disk.error(format!("expected a dm_disk block, found {}", disk.kind)));
     }
-    let layout: &Rc<Block> = disk.need_block("Layout Model")?;
+    let layout: &Rc<Block> = disk.require_block("Layout Model")?;
     let size = DiskSize {
         surfaces: disk
-            .need_bounded("Number of data surfaces", 1u8, 64)?
+            .require_bounded("Number of data surfaces", 1u8, 64)?
             .into(),
-        cylinders: disk.need_bounded("Number of cylinders", 1u32, 1 << 24)?,
-        blocks: disk.need_bounded("Block count", 0i64, 1 << 53)? as u64,
+        cylinders: disk.require_bounded("Number of cylinders", 1u32, 1 << 24)?,
+        blocks: disk.require_bounded("Block count", 0i64, 1 << 53)? as u64,
     };
     match layout.kind.as_str() {
         "dm_layout_g1" => g1::layout(layout, &size),

@@ -336,7 +336,7 @@ impl Block {
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a number.
-    pub fn need_f64(&self, key: &str) -> Result<f64, ParamError> {
+    pub fn require_f64(&self, key: &str) -> Result<f64, ParamError> {
         in_key(key, self.require(key)?.f64())
     }
 
@@ -360,7 +360,7 @@ impl Block {
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a list.
-    pub fn need_list(&self, key: &str) -> Result<&[Node], ParamError> {
+    pub fn require_list(&self, key: &str) -> Result<&[Node], ParamError> {
         in_key(key, self.require(key)?.list())
     }
 
@@ -368,7 +368,7 @@ impl Block {
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a block.
-    pub fn need_block(&self, key: &str) -> Result<&Rc<Block>, ParamError> {
+    pub fn require_block(&self, key: &str) -> Result<&Rc<Block>, ParamError> {
         in_key(key, self.require(key)?.block())
     }
 
@@ -402,7 +402,12 @@ impl Block {
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a whole number within the bounds.
-    pub fn need_bounded<T: TryFrom<i64>>(&self, key: &str, min: T, max: T) -> Result<T, ParamError>
+    pub fn require_bounded<T: TryFrom<i64>>(
+        &self,
+        key: &str,
+        min: T,
+        max: T,
+    ) -> Result<T, ParamError>
     where
         i64: From<T>,
     {

@@ -1,9 +1,9 @@
-//! The synthetic workload of a file.
+//! The synthetic workload (`disksim_synthio`) of a DiskSim parameter file.
 
 use super::params::{Block, Document, Node, ParamError};
 use super::synthio_places::SynthioPlaces;
 use std::rc::Rc;
-use traxtent_units::{SimTime, Span};
+use traxtent_units::{Count, SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec};
 
 /// A function that returns the numbers of the devices to which a name refers.
@@ -28,7 +28,7 @@ pub(super) fn load(
         None => 1,
     };
     let mut generators = Vec::new();
-    for node in block.need_list("Generators")? {
+    for node in block.require_list("Generators")? {
         generators.push(generator(node.block()?, devices)?);
     }
     let system_calls = match block.get_int("System call/return with each request")? {
@@ -64,14 +64,14 @@ pub(super) fn load(
 
 fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, ParamError> {
     let mut numbers = Vec::new();
-    for node in block.need_list("devices")? {
+    for node in block.require_list("devices")? {
         numbers.extend_from_slice(&devices(node)?);
     }
     let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {
         devices: numbers,
         device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,
-        block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
+        block_sectors: block.require_bounded("Blocking factor", 1u32, 1 << 24)?,
         sequential: share("Probability of sequential access")?,
         local: share("Probability of local access")?,
         read: share("Probability of read access")?,
@@ -101,8 +101,8 @@ fn distribution(node: &Node) -> Result<Distribution, ParamError> {
         ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
         ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
         (name, values) => Err(node.error(format!(
-            "{name} with {} numbers is not one of uniform, normal, exponential, poisson (2), twovalue (3)",
-            values.len()
+            "{name} with {} is not a distribution; expected uniform, normal, exponential or poisson with 2 numbers, or twovalue with 3",
+            Count(values.len(), "number")
         ))),
     }
 }

@@ -47,7 +47,7 @@ impl SynthioPlaces {
         block: &Block,
         process_flow: Option<&Block>,
     ) -> Result<SynthioPlaces, ParamError> {
-        let generators = block.need_list("Generators")?.iter();
+        let generators = block.require_list("Generators")?.iter();
         let generators = generators.map(|node| {
             let block = node.block()?;
             Ok(Generator {

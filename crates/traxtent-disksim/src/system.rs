@@ -494,7 +494,7 @@ impl<'a> Loader<'a> {
         let organisations = self.document.blocks();
         for block in organisations.filter(|block| block.kind == "disksim_logorg") {
             let mode = block.require("Addressing mode")?;
-            let members = block.need_list("devices")?;
+            let members = block.require_list("devices")?;
             if mode.str()? != "Array" || members.len() == 1 {
                 plain.get_or_insert(block);
                 continue;
@@ -506,7 +506,7 @@ impl<'a> Loader<'a> {
                     "distribution scheme {scheme} is not modelled in an array; only Striped is"
                 )));
             }
-            let chunk = block.need_bounded("Stripe unit", 1u32, u32::MAX)?;
+            let chunk = block.require_bounded("Stripe unit", 1u32, u32::MAX)?;
             let redundancy = block.require("Redundancy scheme")?;
             let level = match redundancy.str()? {
                 "Noredun" => Level::Raid0,
@@ -576,7 +576,7 @@ impl<'a> Loader<'a> {
                 Some(error) => return Err(error),
                 None => {}
             }
-            let members = block.need_list("devices")?.iter();
+            let members = block.require_list("devices")?.iter();
             let members = members.map(Node::str).collect::<Result<Vec<_>, _>>()?;
             let members = members
                 .into_iter()
@@ -644,7 +644,7 @@ fn rearranging(organisation: &Block) -> Result<Option<ParamError>, ParamError> {
     ] {
         let node = organisation.require(key)?;
         let value = node.str()?;
-        let one_disk = key == "Addressing mode" && organisation.need_list("devices")?.len() == 1;
+        let one_disk = key == "Addressing mode" && organisation.require_list("devices")?.len() == 1;
         if value != plain && !one_disk {
             let name = organisation.name.as_deref().unwrap_or("logorg");
             return Ok(Some(node.error(format!(

@@ -1,4 +1,4 @@
-//! The result that a realignment can have at best. Pure: the free space is an argument.
+//! The best possible result of a realignment. Pure: the free space is an argument.
 
 use std::ops::Range;
 
@@ -9,23 +9,25 @@ use crate::FileExtent;
 use crate::plan::{BlockMove, FilePlan, Step, pairs};
 use crate::supply::{Run, Source, Supply};
 
-/// The result that a realignment can have at best.
+/// The best possible result of a realignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
     /// The extents of the file afterwards, in file order.
     pub extents: Vec<FileExtent>,
     /// The number of bytes that move.
     pub moved_bytes: u64,
-    /// The number of bytes that would move if every track were free; 0 if the file is aligned.
+    /// An upper bound on the bytes that would move if every track were free; 0 if nothing is worth
+    /// moving.
     pub wanted_bytes: u64,
 }
 
-/// The number of free tracks that are considered for the smallest file.
-const TRACKS_MIN: u64 = 64;
+/// The number of free tracks that are considered in addition to twice the number that the moved
+/// blocks fill.
+const TRACKS_MORE: u64 = 64;
 
-/// Plans the realignment of a file, as if the file system's free space, given as byte ranges of its
-/// device, could be used as the plan wishes. The kernel chooses the blocks in fact, so the result
-/// is an upper bound.
+/// Plans the realignment of a file, as if the plan could choose freely among the file system's free
+/// blocks. They are given as byte ranges of its device. In reality the kernel chooses the blocks, so
+/// the result is a best case.
 pub fn forecast(
     extents: &[FileExtent],
     partition: &Partition,
@@ -40,9 +42,9 @@ pub fn forecast(
     let size = partition.traxtent_from(Block(at / block_bytes));
     let size = size.map_or(1, |traxtent| traxtent.size().0);
     let wanted_bytes = plan.blocks().0 * block_bytes;
-    let wanted = plan.blocks().0 * 2 / size + TRACKS_MIN;
+    let tracks_wanted = plan.blocks().0 * 2 / size + TRACKS_MORE;
     for range in free {
-        if supply.whole_traxtents() as u64 > wanted {
+        if supply.whole_traxtents() as u64 > tracks_wanted {
             break;
         }
         let end = (range.end / block_bytes).min(partition.blocks().0);

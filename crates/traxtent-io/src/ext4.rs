@@ -2,7 +2,7 @@
 //!
 //! Sources: `fs/ext4/ioctl.c` and `fs/ext4/move_extent.c` of the Linux kernel for
 //! `EXT4_IOC_MOVE_EXT`; `include/uapi/linux/fsmap.h` and the manual page `ioctl_getfsmap(2)` for
-//! `FS_IOC_GETFSMAP`. Both need no other patch or module.
+//! `FS_IOC_GETFSMAP`. Neither needs a patch or an additional module.
 
 use std::ffi::c_void;
 use std::io;
@@ -15,8 +15,8 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Updater, opcode};
 /// The outcome of an exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The number of blocks from the beginning of the range that have been dealt with. Blocks that
-    /// the file does not have count too.
+    /// The number of blocks that have been processed, from the beginning of the range. Blocks in a
+    /// hole of the file count too.
     pub blocks: u64,
     /// The reason why it ended early. Without one, fewer blocks than requested mean that the donor
     /// or the file ended.
@@ -92,7 +92,7 @@ const LAST: u64 = 0x20;
 /// of its device, in ascending order.
 ///
 /// # Errors
-/// Returns an error if the file system does not report its free space.
+/// Returns the system's error, for example if the file system does not report its free space.
 pub fn free_ranges(inside: impl AsFd) -> io::Result<Vec<Range<u64>>> {
     let mut free: Vec<Range<u64>> = Vec::new();
     let mut words = vec![0u64; HEAD_WORDS + RECORDS * RECORD_WORDS];

@@ -6,9 +6,13 @@
 //! output.
 //!
 //! # Invariants
-//! Data is written only within ranges that the caller has released, and never to a path that is in
-//! use; a generic SCSI node is opened for writing, because it passes every command only then. The
-//! only hand-written `unsafe` is around the calls of SG_IO and of ext4.
+//! - [`BlockTarget`](device::BlockTarget) writes only within a range that the caller has allowed,
+//!   and holds the device against other users from then on.
+//! - A SCSI target writes wherever the caller requests, once allowed. The caller must first call
+//!   [`device::guard::check_unused`].
+//! - A SCSI generic node is opened for writing even if it is only read. The kernel passes all
+//!   commands to it only then.
+//! - The only hand-written `unsafe` is around the ioctls of SCSI generic nodes and of ext4.
 
 pub mod device;
 pub mod ext4;

@@ -20,7 +20,7 @@ enum Form<W: Write> {
 }
 
 /// The number of buffered bytes at which a frame of a zstd file is compressed and written.
-const FRAME: usize = 1 << 20;
+const FRAME_BYTES: usize = 1 << 20;
 
 impl<W: Write> CompressedWriter<W> {
     /// Creates a writer to `sink`. The extension of `name` selects the compression.
@@ -29,7 +29,7 @@ impl<W: Write> CompressedWriter<W> {
             Some("gz") => Form::Gzip(GzEncoder::new(sink, Compression::default())),
             Some("zst") => Form::Zstd {
                 sink,
-                waiting: Vec::with_capacity(FRAME),
+                waiting: Vec::with_capacity(FRAME_BYTES),
             },
             _ => Form::Plain(sink),
         })
@@ -58,7 +58,7 @@ impl<W: Write> Write for CompressedWriter<W> {
             Form::Gzip(encoder) => encoder.write(bytes),
             Form::Zstd { sink, waiting } => {
                 waiting.extend_from_slice(bytes);
-                if waiting.len() >= FRAME {
+                if waiting.len() >= FRAME_BYTES {
                     sink.write_all(&compress_to_vec(&waiting[..], CompressionLevel::Fastest))?;
                     waiting.clear();
                 }

@@ -83,7 +83,7 @@ pub enum TargetError {
     /// The drive does not support the request.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
-    /// The sectors cannot be read. The drive keeps working.
+    /// A read or verification failed because the media cannot be read. The drive keeps working.
     #[error("{} from LBN {lbn} cannot be read", Count(sectors, "sector"))]
     Unreadable {
         /// The first sector of the request.

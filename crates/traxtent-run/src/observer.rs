@@ -1,6 +1,6 @@
 //! The caller's view of a run, and its means to stop it.
 
-/// The number of requests after which an observer is told of progress, and asked whether to stop.
+/// The number of requests between two calls of [`Observer::add`], and of [`Observer::stop`].
 pub const OBSERVED_REQUESTS: u64 = 1 << 12;
 
 /// A receiver of progress, notes and warnings, which can stop a run. The methods are called from
@@ -17,7 +17,7 @@ pub trait Observer: Sync {
     fn warn(&self, _line: &str) {}
 
     /// Returns whether the run must end with [`RunError::Stopped`](crate::RunError::Stopped). This
-    /// is asked at the beginning of each run and every [`OBSERVED_REQUESTS`] requests.
+    /// is called at the beginning of each run and every [`OBSERVED_REQUESTS`] requests.
     fn stop(&self) -> bool {
         false
     }

@@ -135,9 +135,12 @@ impl Target for SimTarget {
             }
             Err(CommandFailure { sense, at }) if sense.key == SenseKey::Medium => {
                 self.host.observe_completion(at);
-                Err(TargetError::Unreadable {
-                    lbn: request.lbn,
-                    sectors: request.sectors,
+                let Request {
+                    lbn, sectors, op, ..
+                } = request;
+                Err(match op {
+                    Op::Read | Op::Verify => TargetError::Unreadable { lbn, sectors },
+                    _ => TargetError::Refused(format!("{op} at LBN {lbn}: {sense}")),
                 })
             }
             Err(CommandFailure { sense, .. }) => Err(match sense.code {

@@ -12,7 +12,8 @@ impl WorkloadSpec {
     /// Tables with `grammar = 1` have the defaults of grammar 1.
     ///
     /// # Errors
-    /// Returns the first error found, with its line.
+    /// Returns an error with its line if the text is not TOML, `kind` is missing, the version does
+    /// not know the grammar or a key, a value is invalid, or the values contradict one another.
     pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         read(text)
     }
@@ -42,12 +43,21 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut kind = None;
     let mut grammar = GRAMMAR_VERSION;
     let mut pairs = Vec::new();
-    for (key, value) in table.get_ref() {
+    // In file order, so that of several bad values the first in the file is reported.
+    let mut entries: Vec<_> = table.get_ref().iter().collect();
+    entries.sort_by_key(|(_, value)| value.span().start);
+    for (key, value) in entries {
         let offset = value.span().start;
         let name: &str = key.get_ref();
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+            DeValue::Integer(number) => {
+                return Err(refused(
+                    offset,
+                    format!("{name}: expected a decimal number or a string, not {number}"),
+                ));
+            }
             DeValue::Float(number) => number.as_str().to_owned(),
             other => {
                 return Err(refused(
@@ -86,8 +96,6 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
             "kind is missing; expected random, sequential or mixed".to_owned(),
         )
     })?;
-    // Keys are set in file order, so that the first error reported is the first one in the file.
-    pairs.sort_by_key(|pair| pair.0);
 
     let mut spec = WorkloadSpec::new(kind);
     if grammar == 1 {

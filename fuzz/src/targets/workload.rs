@@ -13,11 +13,12 @@ use traxtent_workload::{
 
 use super::text;
 
-/// A workload in one line: it is printed and parsed again, and stays on the drive.
+/// A workload in one line. Printing and parsing it gives the same workload, and its requests stay
+/// within the drive.
 pub(crate) fn line(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match text.parse::<WorkloadSpec>() {
-        Ok(spec) => runs(&spec),
+        Ok(spec) => check_accepted(&spec),
         Err(error) => drop(error.to_string()),
     }
 }
@@ -26,7 +27,7 @@ pub(crate) fn line(input: &[u8]) {
 pub(crate) fn table(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match WorkloadSpec::from_toml(text) {
-        Ok(spec) => runs(&spec),
+        Ok(spec) => check_accepted(&spec),
         Err(error) => drop(error.to_string()),
     }
 }
@@ -53,8 +54,8 @@ pub(crate) fn trace(input: &[u8]) {
     read_through(TraceReader::new(format, bytes, options));
 }
 
-/// A trace whose columns are specified. The first five lines are the columns, units, separator,
-/// condition and values of reads; an empty line leaves its part out. The rest is the trace.
+/// A trace whose columns are specified. The first five lines are the columns, units, delimiter,
+/// filter and values of reads; an empty line omits its part. The rest is the trace.
 pub(crate) fn trace_columns(input: &[u8]) {
     const CAPACITY: u64 = 1 << 20;
 
@@ -77,12 +78,12 @@ pub(crate) fn trace_columns(input: &[u8]) {
         capacity_sectors: CAPACITY,
         ..TraceOptions::default()
     };
-    let has_place = spec.file.is_some();
+    let has_file = spec.file.is_some();
     let bytes = parts.next().unwrap_or_default();
     let reader = TraceReader::with_columns(spec, bytes, options);
     for request in read_through(reader) {
         assert!(
-            !has_place || u64::from(request.sectors) > CAPACITY || request.end().0 <= CAPACITY,
+            !has_file || u64::from(request.sectors) > CAPACITY || request.end().0 <= CAPACITY,
             "{request:?}"
         );
     }
@@ -122,8 +123,8 @@ fn read_through(mut reader: TraceReader<&[u8]>) -> Vec<Request> {
     requests
 }
 
-/// Detection of a trace's format: if it was detected by parsing lines, the first line can be
-/// parsed.
+/// Detection of a trace's format. If the result is one of DiskSim's formats or SPC, the first record
+/// is a request, possibly for 0 sectors.
 pub(crate) fn trace_detect(input: &[u8]) {
     let format = match detect(input) {
         Ok(format) => format,
@@ -152,7 +153,7 @@ pub(crate) fn trace_detect(input: &[u8]) {
 }
 
 /// Asserts the properties of every accepted workload.
-fn runs(spec: &WorkloadSpec) {
+fn check_accepted(spec: &WorkloadSpec) {
     static TRACKS: LazyLock<Geometry> = LazyLock::new(|| {
         let zone = |first_cylinder, sectors| ZoneSpec {
             first_cylinder,

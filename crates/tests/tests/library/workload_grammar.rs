@@ -228,6 +228,16 @@ fn refusals_name_key_value_and_bound() {
     );
 }
 
+/// Is a number in another base refused with a message that does not contradict itself?
+#[test]
+fn toml_numbers_are_decimal() {
+    let error = WorkloadSpec::from_toml("kind = \"random\"\nsize = 0x10\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "workload: line 2: size: expected a decimal number or a string, not 0x10"
+    );
+}
+
 /// Does the error for a wrong TOML table name its line?
 #[test]
 fn toml_refusals_name_the_line() {
@@ -240,6 +250,10 @@ fn toml_refusals_name_the_line() {
         ("grammar = 3\nkind = \"random\"\n", 1),
         ("grammar = 0\nkind = \"random\"\n", 1),
         ("kind = \"random\"\narrive = \"1ms\"\nthink = \"1ms\"\n", 3),
+        // Of two bad values, the first in the file, also if its key is the later one in the
+        // alphabet.
+        ("kind = \"random\"\nsize = [1]\nread = [1]\n", 2),
+        ("kind = \"random\"\nsize = 0\nread = 7\n", 2),
     ] {
         let message = WorkloadSpec::from_toml(text).expect_err(text).to_string();
         assert!(

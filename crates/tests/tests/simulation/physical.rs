@@ -83,7 +83,7 @@ fn profile(name: &str) -> Profile {
     builtin(name).unwrap()
 }
 
-/// Returns the same drive with logical sectors as large as its physical ones.
+/// Returns a built-in drive with logical and physical sectors of 4,096 bytes.
 fn native(name: &str) -> Profile {
     let mut native = profile(name);
     native.sector.logical_bytes = 4096;
@@ -208,13 +208,13 @@ fn writes_that_cannot_decide() {
     let characterization = characterization(&mut target, &map, true);
     assert_eq!(found(&characterization), (LARGE, 0));
     let says = |note: &String| {
-        note.starts_with("The physical sector size cannot be determined from writes: they complete before the media can have them")
+        note.starts_with("The physical sector size cannot be determined from writes: they complete before they can have reached the media")
     };
     assert!(characterization.notes().iter().any(says));
 }
 
-/// Does the fitted profile of a drive that reads whole physical sectors have the tracks at the
-/// right angles, although the first LBN of each is complete late?
+/// Does the characterization of a drive that reads whole physical sectors find the correct skews and
+/// numbers of slots, although the first LBN of each track completes late?
 #[test]
 fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");

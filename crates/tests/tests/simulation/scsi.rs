@@ -251,6 +251,39 @@ fn dropping_restores_caching() {
     );
 }
 
+/// Are only reads and verifications reported as unreadable sectors, and writes with the drive's
+/// reason?
+#[test]
+fn medium_errors_of_reads_and_writes() {
+    let (profile, geometry) = parts(named("atlas10k2"));
+    let faults = Faults {
+        unreadable: vec![Lbn(3)],
+        ..Faults::default()
+    };
+    let transport =
+        SimTransport::new(Arc::clone(&profile), Arc::clone(&geometry)).with_faults(faults.clone());
+    let mut by_bytes = ScsiTarget::open(transport).unwrap();
+    by_bytes.allow_writes();
+    let mut direct = SimTarget::new(profile, geometry).with_faults(faults);
+    let targets: [&mut dyn Target; 2] = [&mut by_bytes, &mut direct];
+    for target in targets {
+        let read = Request::read(Lbn(0), 8);
+        let verify = Request {
+            op: Op::Verify,
+            ..read
+        };
+        for request in [read, verify] {
+            let error = target.request(request).unwrap_err();
+            assert_eq!(error.to_string(), "8 sectors from LBN 0 cannot be read");
+        }
+        let before = target.now();
+        let error = target.request(Request::write(Lbn(0), 8)).unwrap_err();
+        assert!(matches!(error, TargetError::Refused(_)), "{error}");
+        assert!(error.to_string().contains("medium error"), "{error}");
+        assert!(target.now() > before, "an error takes time");
+    }
+}
+
 /// The deviations of a drive from the standard or from a good drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Quirks {

@@ -43,8 +43,8 @@ pub(super) struct DiskSimZone {
 }
 
 pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {
-    let mapping = layout.need_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
-    let scheme = layout.need_bounded("Sparing scheme used", 0u8, 10)?;
+    let mapping = layout.require_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
+    let scheme = layout.require_bounded("Sparing scheme used", 0u8, 10)?;
     let range = layout
         .get_bounded("Rangesize for sparing", 1u32, 1 << 24)?
         .unwrap_or(1);
@@ -78,7 +78,7 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     }
     let revolutions = in_revolutions(layout, false)?;
     let mut first_lbn = 0;
-    for node in layout.need_list("Zones")? {
+    for node in layout.require_list("Zones")? {
         let block = node.block()?;
         let revolutions = in_revolutions(block, revolutions)?;
         let band = band(block, disk)?;
@@ -143,10 +143,10 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
 }
 
 fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
-    let first_cylinder = block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
+    let first_cylinder = block.require_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
     let last_cylinder =
-        block.need_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
-    let slots = block.need_bounded("Blocks per track", 1u32, 1_000_000)?;
+        block.require_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
+    let slots = block.require_bounded("Blocks per track", 1u32, 1_000_000)?;
     let defects = numbers(block, "defects")?;
     if defects.len() % 2 == 1 {
         return Err(block

@@ -104,14 +104,14 @@ pub(super) fn layout(
 
 fn zones(layout: &Block) -> Result<Vec<Zone>, ParamError> {
     layout
-        .need_list("Zones")?
+        .require_list("Zones")?
         .iter()
         .map(|node| zone(node.block()?))
         .collect()
 }
 
 fn zone(block: &Rc<Block>) -> Result<Zone, ParamError> {
-    let slots = block.need_bounded("Blocks per track", 1u32, 1_000_000)?;
+    let slots = block.require_bounded("Blocks per track", 1u32, 1_000_000)?;
     let revolutions = in_revolutions(block, false)?;
     let turns = |key: &str| {
         let value = block.get_f64(key)?.unwrap_or(0.0);
@@ -126,8 +126,8 @@ fn zone(block: &Rc<Block>) -> Result<Zone, ParamError> {
     block.get("Last LBN");
     Ok(Zone {
         cylinders: (
-            block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?,
-            block.need_bounded("Last cylinder number", 0u32, (1 << 24) - 1)?,
+            block.require_bounded("First cylinder number", 0u32, (1 << 24) - 1)?,
+            block.require_bounded("Last cylinder number", 0u32, (1 << 24) - 1)?,
         ),
         slots,
         first_skew: turns("Zone Skew")?,

@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 16;
 pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {
     let mut reader = Reader {
         patterns: patterns(layout)?,
-        index: layout.need_list("IDX")?,
+        index: layout.require_list("IDX")?,
         done: Vec::new(),
         tree: TreeSpec::default(),
         sizes: Vec::new(),

@@ -1,5 +1,5 @@
 //! A Linux block device or image file. It is read directly, and written only in a range that the
-//! caller has released.
+//! caller has allowed.
 //!
 //! Each request is one pread or pwrite with O_DIRECT between two clock readings.
 
@@ -55,7 +55,7 @@ impl BlockTarget {
     ///
     /// # Errors
     /// Returns an error if the path does not exist, is not readable, or names neither a block
-    /// device nor a file.
+    /// device nor a file, or if the device is shorter than one sector.
     pub fn open(path: &Path) -> Result<BlockTarget, DeviceError> {
         let failed = |what| move |errno| DeviceError::new(path, what, errno);
         let kind = rustix::fs::stat(path).map_err(failed("read"))?;
@@ -118,21 +118,23 @@ impl BlockTarget {
     /// previous content is lost.
     ///
     /// # Errors
-    /// Returns an error if the range is beyond the end of the device, or if the device is in use by
-    /// a file system, swap, a volume, or another program. The device stays locked against all of
-    /// these.
+    /// Returns an error if the range is empty or beyond the end of the device, if the device cannot
+    /// be opened for writing, or if it is in use by a file system, swap, a volume, or another
+    /// program. Otherwise the device stays locked against other users.
     pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
         let path = self.path.as_path();
         let capacity = self.identity.capacity.0;
         if lbns.is_empty() || lbns.end.0 > capacity {
-            let (path, problem) = (
-                path.to_owned(),
-                TargetError::Refused(format!(
-                    "LBNs {} to {}: the device ends before LBN {capacity}",
-                    lbns.start, lbns.end
-                )),
-            );
-            return Err(DeviceError::Drive { path, problem });
+            let why = if lbns.is_empty() {
+                "the range is empty".to_owned()
+            } else {
+                format!("the device ends before LBN {capacity}")
+            };
+            let why = format!("LBNs {} to {}: {why}", lbns.start, lbns.end);
+            return Err(DeviceError::Drive {
+                path: path.to_owned(),
+                problem: TargetError::Refused(why),
+            });
         }
         self.file = guard::open(path, DirectIo::IfPossible)?.file;
         self.scratch = Some(Box::new(ScratchRange {
@@ -405,7 +407,16 @@ mod tests {
         };
         assert!(write(&mut target, 64, 8).is_err());
         assert!(target.request(Request::flush()).is_err());
-        assert!(target.allow_writes(Lbn(0)..Lbn(2049), 1).is_err());
+        for (lbns, why) in [
+            (
+                Lbn(0)..Lbn(2049),
+                "LBNs 0 to 2049: the device ends before LBN 2048",
+            ),
+            (Lbn(8)..Lbn(8), "LBNs 8 to 8: the range is empty"),
+        ] {
+            let error = target.allow_writes(lbns, 1).unwrap_err().to_string();
+            assert!(error.ends_with(why), "{error}");
+        }
         target.allow_writes(Lbn(64)..Lbn(128), 1).unwrap();
         for (lbn, sectors) in [(56, 16), (120, 16), (0, 8), (2040, 8)] {
             let error = write(&mut target, lbn, sectors).unwrap_err();

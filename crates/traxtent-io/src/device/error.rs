@@ -7,7 +7,7 @@ use traxtent_probe::TargetError;
 
 use super::guard::Refusal;
 
-/// The reason why a device cannot be opened as a probe's target.
+/// The reason why a device cannot be opened as a probe's target, or written to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {

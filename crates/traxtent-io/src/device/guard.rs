@@ -1,4 +1,5 @@
-//! Checks before a path is opened for writing. Every such open goes through this module.
+//! Checks before a device or file is opened for writing. Block devices and files are opened with
+//! [`open`]. Other devices, such as SCSI generic nodes, are checked with [`check_unused`].
 //!
 //! [`open`] refuses devices and files that are in use, regardless of the caller's options. A block
 //! device is in use if it or one of its partitions is mounted, is swap, is part of another device,
@@ -196,7 +197,8 @@ pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
 }
 
 /// Returns a description of this project's volume on a file or block device, even if its superblock
-/// is damaged. Returns `None` if there is no volume, or if the device cannot be read.
+/// is damaged or cannot be read. Returns `None` if there is no volume, or if the device cannot be
+/// opened.
 pub fn volume_on(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;

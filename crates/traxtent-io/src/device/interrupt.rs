@@ -23,7 +23,7 @@ impl Interrupt {
     /// Catches SIGINT, SIGTERM and, unless it is ignored, SIGHUP for the rest of the process.
     ///
     /// # Errors
-    /// Returns an error if the kernel refuses.
+    /// Returns the system's error if a signal handler cannot be installed.
     pub fn catch() -> io::Result<Interrupt> {
         let interrupt = Interrupt {
             raised: Arc::default(),
@@ -45,12 +45,12 @@ impl Interrupt {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag.
+    /// Returns the flag, for code that checks it without this type.
     pub fn flag(&self) -> &AtomicBool {
         &self.raised
     }
 
-    /// Returns the last signal that has arrived.
+    /// Returns the number of the last signal that has arrived, if one has.
     pub fn signal(&self) -> Option<i32> {
         let number = self.signal.load(Ordering::Relaxed);
         i32::try_from(number).ok().filter(|number| *number > 0)

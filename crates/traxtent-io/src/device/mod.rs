@@ -2,9 +2,9 @@
 //!
 //! [`open`] uses the best available access to a path: SCSI commands through SG_IO ([`SgTransport`])
 //! for a generic node or a disk, otherwise direct reads ([`BlockTarget`]) of a block device or
-//! image file. Nothing here writes, except in the ranges that [`BlockTarget::allow_writes`] and the
-//! corresponding method of the SCSI target permit. [`guard`] refuses paths that must not be written
-//! to; [`in_use()`] describes the user of a device.
+//! image file. Nothing here writes before [`BlockTarget::allow_writes`], which permits a range, or
+//! [`ScsiTarget::allow_writes`], which permits the whole drive. [`guard`] refuses paths that must
+//! not be written to; [`in_use()`] describes the user of a device.
 
 mod block;
 mod clock;
@@ -38,11 +38,13 @@ pub enum Device {
     Block(Box<BlockTarget>),
 }
 
-/// Opens a SCSI generic node, block device or image file for reading.
+/// Opens a SCSI generic node, block device or image file as the target of a probe.
 ///
 /// # Errors
-/// Returns an error if the device does not exist, is not readable, or is a SCSI drive that does not
-/// identify itself.
+/// Returns an error if the path does not exist, cannot be opened, or names neither a SCSI generic
+/// node, a block device nor a file. Also returns an error if the device is shorter than one sector,
+/// or is a SCSI drive that is gone, or that neither identifies itself nor can be read as a block
+/// device.
 pub fn open(path: &Path) -> Result<Device, DeviceError> {
     let transport = match SgTransport::open(path) {
         Err(DeviceError::NoScsi { .. }) => {

@@ -38,8 +38,8 @@ impl SgTransport {
     /// Opens a SCSI generic node or a whole SCSI disk.
     ///
     /// # Errors
-    /// Returns [`DeviceError::NoScsi`] if commands cannot be sent, or an error if the file cannot
-    /// be opened.
+    /// Returns [`DeviceError::NoScsi`] if the path names something else or a node that does not
+    /// support SG_IO. Returns another error if the path does not exist or cannot be opened.
     pub fn open(path: &Path) -> Result<SgTransport, DeviceError> {
         let failed = |errno| DeviceError::new(path, "open", errno);
         let no_scsi = || DeviceError::NoScsi {
@@ -48,7 +48,7 @@ impl SgTransport {
         let kind = rustix::fs::stat(path).map_err(failed)?;
         let file = match FileType::from_raw_mode(kind.st_mode) {
             FileType::CharacterDevice => {
-                // A generic node passes every command only if it is open for writing.
+                // The kernel passes all commands to a generic node only if it is open for writing.
                 open(path, OFlags::RDWR).or_else(|errno| match errno {
                     Errno::ACCESS | Errno::PERM | Errno::ROFS => open(path, OFlags::RDONLY),
                     errno => Err(errno),

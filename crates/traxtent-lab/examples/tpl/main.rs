@@ -56,14 +56,14 @@ enum Table {
         #[arg(long, default_value_t = 20_000)]
         reads: u64,
         /// Numbers of replicas
-        #[arg(long, value_delimiter = ',', default_value = "2,4,8")]
-        copies: Vec<u32>,
+        #[arg(long = "copies", value_delimiter = ',', default_value = "2,4,8")]
+        replicas: Vec<u32>,
     },
-    /// Writes to all replicas, for each way of synchronization
+    /// Writes to all replicas, for each synchronization policy
     Writes,
-    /// A day with a number of partitions that follows free space, compared with fixed numbers
+    /// A day with a number of partitions that adapts to the free space, compared with fixed numbers
     Day {
-        /// Largest number of partitions if it follows free space
+        /// Largest number of partitions if it adapts to the free space
         #[arg(long, default_value_t = day::MOST)]
         most: u32,
         /// Fill levels, as shares of the capacity
@@ -91,8 +91,8 @@ fn main() -> Result<()> {
                 real,
                 tracks,
                 reads,
-                copies,
-            } => volume(&bench, *real, *tracks, *reads, copies)?,
+                replicas,
+            } => volume(&bench, *real, *tracks, *reads, replicas)?,
             Table::Writes => writes(&bench)?,
             Table::Day {
                 most,
@@ -109,7 +109,7 @@ fn main() -> Result<()> {
 fn host(bench: &Bench) -> Result<()> {
     println!("\n{}\n", bench.profile.model);
     println!(
-        "| jitter | partitions | no replicas | drive chooses | host chooses | share of the gain | angle error | missed | expected |"
+        "| jitter | partitions | original only | drive chooses | host chooses | share of the gain | angle error | missed | expected |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for jitter_ms in [0.0, 0.1] {
@@ -130,19 +130,19 @@ fn host(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) -> Result<()> {
+fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, replicas: &[u32]) -> Result<()> {
     println!(
         "\n{}, the first {tracks} tracks, {reads} reads\n",
         bench.profile.model
     );
     println!(
-        "| clock | jitter | replicas | no replicas | drive chooses | volume chooses | share of the gain | angle error | missed | expected |"
+        "| clock | jitter | replicas | original only | drive chooses | volume chooses | share of the gain | angle error | missed | expected |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let jitters: &[f64] = if real { &[0.0] } else { &[0.0, 0.1] };
     for &jitter_ms in jitters {
         let part = Part::new(bench, tracks, jitter_ms)?;
-        for &count in copies {
+        for &count in replicas {
             let drive_ms = part.drive_ms(count, count, jitter_ms, reads)?;
             let measured = if real {
                 let settings = Settings {
@@ -207,7 +207,7 @@ fn writes(bench: &Bench) -> Result<()> {
 
 fn day_table(bench: &Bench, most: u32, levels: &[f64], regions: u16) -> Result<()> {
     println!(
-        "\n{}, at most {most} partitions, in {regions} regions, where their number follows free space\n",
+        "\n{}, {regions} regions, each with up to {most} partitions depending on free space\n",
         bench.profile.model
     );
     println!(
@@ -262,7 +262,7 @@ fn compare(bench: &Bench) -> Result<()> {
             );
             Ok(())
         };
-        row("one replica".to_owned(), BlockPlacement::ShortStroke(1))?;
+        row("original only".to_owned(), BlockPlacement::ShortStroke(1))?;
         for count in COUNTS {
             row(
                 format!("{count} replicas"),
@@ -284,7 +284,7 @@ fn traces(bench: &Bench) -> Result<()> {
         "\n{}, the drive's trace, with addresses folded into the capacity\n",
         bench.profile.model
     );
-    println!("| capacity | replicas | short-stroked | one replica, whole drive |");
+    println!("| capacity | replicas | short-stroked | original only, whole drive |");
     println!("|---|---|---|---|");
     let whole = trace(bench, &drive, BlockPlacement::ShortStroke(1), 1)?;
     for count in COUNTS {

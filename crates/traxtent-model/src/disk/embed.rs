@@ -10,8 +10,9 @@ impl<M: Media> Disk<M> {
     /// response time.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, they cannot be read, or the drive
-    /// does not respond.
+    /// Returns an error if the length is not a whole number of sectors, if the drive does not have
+    /// the sectors, if they cannot be read, or if the drive does not respond. Also returns an error
+    /// after [`super::END_OF_TIME`].
     pub fn read(&mut self, lbn: u64, into: &mut [u8]) -> Result<Breakdown, DiskError> {
         let (lbn, sectors) = (Lbn(lbn), self.whole_sectors(into.len())?);
         let took = self.serve(Command::Read { lbn, sectors }, Vec::new())?;
@@ -22,14 +23,15 @@ impl<M: Media> Disk<M> {
     /// Writes sectors, starting at `lbn`. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, the media fail, or the drive does
-    /// not respond.
+    /// Returns an error if the length is not a whole number of sectors, if the drive does not have
+    /// the sectors, if the media fail, or if the drive does not respond. Also returns an error after
+    /// [`super::END_OF_TIME`].
     pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, false)
     }
 
-    /// Writes sectors, starting at `lbn`, with force unit access. These sectors, and only these,
-    /// are durable when it returns.
+    /// Writes sectors, starting at `lbn`, with force unit access. These sectors are durable when it
+    /// returns. It does not make earlier writes durable.
     ///
     /// # Errors
     /// Same as [`Disk::write`].
@@ -40,7 +42,8 @@ impl<M: Media> Disk<M> {
     /// Makes all earlier writes durable. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the media fail, or the drive does not respond.
+    /// Returns an error if the media fail, or the drive does not respond. Also returns an error
+    /// after [`super::END_OF_TIME`].
     pub fn flush(&mut self) -> Result<Breakdown, DiskError> {
         self.serve(Command::Flush, Vec::new())
     }
@@ -48,7 +51,8 @@ impl<M: Media> Disk<M> {
     /// Discards sectors. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Same as [`Disk::write`].
+    /// Returns an error if the drive does not have the sectors, if the media fail, or if the drive
+    /// does not respond. Also returns an error after [`super::END_OF_TIME`].
     pub fn trim(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let lbn = Lbn(lbn);
         self.serve(Command::Trim { lbn, sectors }, Vec::new())
@@ -57,7 +61,7 @@ impl<M: Media> Disk<M> {
     /// Fills sectors with zeros. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Same as [`Disk::write`].
+    /// Same as [`Disk::trim`].
     pub fn write_zeroes(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let command = Command::WriteZeroes {
             lbn: Lbn(lbn),

@@ -212,7 +212,8 @@ impl<M: Media> Disk<M> {
     /// the command fails immediately.
     ///
     /// # Errors
-    /// Returns an error if the disk cannot serve such a command. The command then has no effect.
+    /// Returns an error if the drive does not have the sectors, or if the length of `data` does not
+    /// match the command. The command then has no effect.
     pub fn submit(
         &mut self,
         now: SimTime,

@@ -82,7 +82,7 @@ impl Scenario {
                     scenario.seed = seed.ok_or_else(|| {
                         syntax(
                             offset,
-                            "seed: expected a whole number, 0 or greater".to_owned(),
+                            "seed: expected a decimal integer, 0 or greater".to_owned(),
                         )
                     })?;
                 }
@@ -155,10 +155,11 @@ fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultEr
     for (key, value) in table {
         let key: &str = key.get_ref();
         let value = plain(value.get_ref()).ok_or_else(|| {
-            let problem = format!(
-                "expected a number or a string, not {}",
-                value.get_ref().type_str()
-            );
+            let given = match value.get_ref() {
+                DeValue::Integer(number) => number.to_string(),
+                other => other.type_str().to_owned(),
+            };
+            let problem = format!("expected a decimal integer or a string, not {given}");
             wrong(key, problem)
         })?;
         fields.push((key, value));
@@ -185,7 +186,7 @@ fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultEr
     Ok(Scheduled { at, fault })
 }
 
-/// The text of a string or a whole number.
+/// Returns the text of a string or a decimal integer.
 fn plain(value: &DeValue) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

@@ -65,8 +65,8 @@ impl Profile {
     /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
     ///
     /// # Errors
-    /// Returns an error if the profile does not have the key, or the value has the wrong type or is
-    /// out of bounds.
+    /// Returns an error if the profile has no value at this path, if the new value has the wrong
+    /// type or is out of bounds, or if it makes the layout impossible.
     pub fn with_value(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
         let bad = |bound: &str| ProfileError::OutOfBounds {
             key: key.to_owned(),

@@ -31,13 +31,14 @@ pub struct BusSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// Ascending LBN only, as in all known drives.
+    /// Ascending LBN. A sector is transferred once it and all earlier ones are in the buffer. Most
+    /// drives do this.
     #[default]
     InOrder,
-    /// Ascending LBN. If a zero-latency access reads sectors of a track out of order, they are held
-    /// back until its part on the track is complete. This is the behaviour of drives whose bus and
-    /// media transfers hardly overlap on aligned requests, and overlap completely on others (paper
-    /// T, section 5.2 and Figure 7).
+    /// Ascending LBN. If a zero-latency access reads sectors of a track out of order, all of them
+    /// are held back until the request's part on that track is complete. This is the behaviour of
+    /// drives whose bus and media transfers hardly overlap on aligned requests, and overlap
+    /// completely on others (paper T, section 5.2 and Figure 7).
     InOrderWhenComplete,
     /// In the order in which the media deliver them (SCSI's MODIFY DATA POINTER).
     OutOfOrder,
@@ -68,8 +69,9 @@ pub struct QueueSpec {
     /// The time from which the arm may leave for the next request.
     #[serde(default)]
     pub preseek: Preseek,
-    /// Time after a read from the media until the drive chooses the next request, in milliseconds.
-    /// A request that arrives within it takes part in the choice.
+    /// After a read from the media, the time from the moment that `preseek` sets until the drive
+    /// chooses the next request, in milliseconds. A request that arrives within it takes part in
+    /// the choice.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub choice_ms: f64,
 }
@@ -93,7 +95,7 @@ pub enum Preseek {
     /// Once the host has acknowledged completion.
     #[default]
     None,
-    /// Once completion has been sent.
+    /// Once the media are done and the data has been transferred, while completion is being sent.
     DuringCompletion,
     /// Once the media are done, while data is still being transferred on the bus.
     BeforeCompletion,
@@ -192,10 +194,11 @@ pub struct ReadAhead {
     pub until: ReadAheadUntil,
     /// Sectors that are read ahead before another request may interrupt.
     pub min_sectors: u32,
-    /// Upper bound on the sectors read ahead with [`ReadAheadUntil::SegmentEnd`] and similar
-    /// settings. 0 for the segment's size.
+    /// Upper bound on the sectors read ahead, except with [`ReadAheadUntil::AdaptiveTrackEnd`]. 0
+    /// means the segment's size.
     pub max_sectors: u32,
-    /// Whether the bound counts from the start of the request, rather than from its end.
+    /// Whether the segment's size counts from the start of the request, rather than from its end,
+    /// if it is the bound (`max_sectors` = 0).
     pub max_from_request_start: bool,
     /// Whether a hit makes an idle arm resume read-ahead.
     pub on_idle_hit: bool,
@@ -203,10 +206,10 @@ pub struct ReadAhead {
     pub stop_in_sector: bool,
     /// Whether a write to the sectors being read ahead ends read-ahead permanently.
     pub stop_on_write_hit: bool,
-    /// Whether tracks that are read ahead enter the buffer in the order in which their sectors
-    /// pass, from the place where the head arrives on them. The rest of a request's last track does
-    /// so too. Otherwise they enter it from the first missing sector on. A request for the next
-    /// sector continues with this.
+    /// Whether read-ahead of a track begins with the sector at which the head arrives. This
+    /// includes the rest of the request's last track. A read that continues the read-ahead uses the
+    /// sectors that have already passed. Otherwise, read-ahead waits for the first missing sector
+    /// of each track.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_arrival: bool,
     /// Whether the drive, once it has the rest of a track, also reads the sectors before the
@@ -252,7 +255,7 @@ pub enum ReadAheadUntil {
     TrackEnd,
     /// The end of the cylinder.
     CylinderEnd,
-    /// The bound, across tracks and cylinders.
+    /// The bound that `max_sectors` sets, across tracks and cylinders.
     SegmentEnd,
     /// The end of the track, or of the next track if a read has continued from the track before
     /// (Digital's scheme).
@@ -276,8 +279,8 @@ pub struct AccessSpec {
     pub read_on_arrival_share: f64,
     /// The number of replicas of each sector at equal angles around its track. A read uses the
     /// nearest. This is the track partition layout (paper P, section 2) with the simplifications of
-    /// its section 3: addresses do not change, a write goes to the original alone, and the sectors
-    /// after a read's first one pass as they would at the original. 1 means that there is only the
+    /// its section 3: addresses do not change, a write goes to the original alone, and after its
+    /// first sector a read takes as long as at the original. 1 means that there is only the
     /// original.
     pub track_partitions: u32,
 }
@@ -331,8 +334,8 @@ pub struct OverheadSpec {
     pub read_disconnect_after_write_ms: f64,
     /// Disconnecting from the bus during a write.
     pub write_disconnect_ms: f64,
-    /// The shortest time from a write's command to the end of its seek, unless it continues a
-    /// stream.
+    /// The shortest time from the moment when the arm may move for a write until the end of its
+    /// seek, unless the write continues a stream.
     pub minimum_write_seek_ms: f64,
     /// A fixed time before any other processing of a request.
     pub per_request_ms: f64,

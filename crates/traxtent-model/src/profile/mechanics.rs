@@ -38,7 +38,8 @@ pub enum SeekSpec {
         /// Full stroke, in milliseconds.
         full_ms: f64,
     },
-    /// `a + b (d-1) + c sqrt(d-1)` through the same three points (Lee 1993: "Lee's formula").
+    /// `a + b (d-1) + c sqrt(d-1)` with given times of one cylinder and of the full stroke, and a
+    /// given mean (Lee 1993: "Lee's formula").
     ThreePointCurve {
         /// One cylinder, in milliseconds.
         single_ms: f64,

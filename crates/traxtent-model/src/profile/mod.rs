@@ -84,7 +84,8 @@ pub struct Profile {
     /// Queue and scheduler.
     #[serde(default)]
     pub queue: QueueSpec,
-    /// The queue of the host in front of the drive, if it differs from the order of arrival.
+    /// The queue of the host in front of the drive. Without this table, the host passes requests on
+    /// in order of arrival, up to the depth of the drive's queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSpec>,
     /// Buffer.
@@ -137,7 +138,10 @@ impl Profile {
     /// Parses and checks a profile. Values without an origin become assumed.
     ///
     /// # Errors
-    /// Returns an error that names the line, the key, the value and the violated bound.
+    /// Returns an error with its line if the text is not TOML, has an unknown key or lacks a
+    /// required one, or if a value has the wrong type. Returns an error with its dotted path if a
+    /// value is out of bounds, or if an entry of `[provenance]` is invalid. Also returns an error if
+    /// the layout is impossible.
     pub fn from_toml(text: &str) -> Result<Profile, ProfileError> {
         Profile::from_toml_named(text, UNNAMED)
     }
@@ -145,7 +149,7 @@ impl Profile {
     /// Parses and checks a profile, which is called `name` unless the text names it.
     ///
     /// # Errors
-    /// Returns an error that names the line, the key, the value and the violated bound.
+    /// Same as [`Profile::from_toml`].
     pub fn from_toml_named(text: &str, name: &str) -> Result<Profile, ProfileError> {
         let mut profile: Profile =
             toml::from_str(text).map_err(|e| ProfileError::syntax(text, &e))?;
@@ -167,10 +171,11 @@ impl Profile {
         toml::to_string(self).expect("a checked profile has no value that TOML cannot hold")
     }
 
-    /// Checks every value against its bounds.
+    /// Checks every value against its bounds, and the origins.
     ///
     /// # Errors
-    /// Returns an error for the first value that is out of bounds, with its dotted path.
+    /// Returns the first problem found: a value that is out of bounds, an impossible layout, a value
+    /// without an origin, or an invalid entry of `[provenance]`.
     pub fn check(&self) -> Result<(), ProfileError> {
         check::figures(self)?;
         self.provenance.check(&values(self))

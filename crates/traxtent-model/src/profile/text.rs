@@ -1,16 +1,17 @@
-//! A profile as TOML for editing: every value with its meaning, unit, bounds and origin.
+//! A profile as TOML for editing: every key with its meaning, unit, bounds and origin. Zones and
+//! other parts of the layout are inline tables without comments.
 
 use std::fmt::Write;
 
 use super::schema::{self, Kind, Section};
 use super::{Profile, Provenance};
 
-/// The longest line of a list of numbers.
+/// The width at which comments and lists are wrapped.
 const LINE: usize = 100;
 
 impl Profile {
-    /// Returns the profile as TOML with a comment for every value, which [`Profile::from_toml`] can
-    /// read. `heading` begins the text, as comments.
+    /// Returns the profile as TOML that [`Profile::from_toml`] can read, with a comment for every
+    /// key outside the parts of the layout. `heading` begins the text, as comments.
     pub fn to_commented_toml(&self, heading: &str) -> String {
         let root = toml::Table::try_from(self).expect("a checked profile is a table");
         let mut out = String::new();
@@ -28,7 +29,7 @@ impl Profile {
             }
         }
         out.push_str(
-            "\n# The origin of each value, by its path. The longest path applies.\n[provenance]\n",
+            "\n# The origin of each value, by its path. If several paths match, the longest applies.\n[provenance]\n",
         );
         for (path, origin) in &self.provenance.0 {
             let (path, origin) = (string(path), string(origin));
@@ -56,8 +57,8 @@ fn write_section(out: &mut String, section: &Section, table: &toml::Table, origi
         let Some(value) = table.get(key.name) else {
             continue;
         };
-        let is_layout = section.path == "geometry";
-        if key.kind == Kind::Origins || (key.kind == Kind::Table && !is_layout) {
+        let is_geometry = section.path == "geometry";
+        if key.kind == Kind::Origins || (key.kind == Kind::Table && !is_geometry) {
             continue;
         }
         let (bounds, unit) = (key.bounds(), key.unit);
@@ -78,12 +79,12 @@ fn write_section(out: &mut String, section: &Section, table: &toml::Table, origi
         {
             comment(out, &format!("{}: {}", origin.kind, origin.note));
         }
-        let _ = writeln!(out, "{} = {}", key.name, layout(value));
+        let _ = writeln!(out, "{} = {}", key.name, wrapped(value));
     }
 }
 
-/// Formats a value. A list longer than a line is wrapped.
-fn layout(value: &toml::Value) -> String {
+/// Formats a value. A list longer than a line is wrapped between its items.
+fn wrapped(value: &toml::Value) -> String {
     let toml::Value::Array(items) = value else {
         return plain(value);
     };

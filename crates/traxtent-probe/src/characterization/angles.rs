@@ -6,8 +6,8 @@
 //! increasingly far apart, which divides the error of an angle among many tracks. If a prediction
 //! fails, a new part begins.
 
-use super::figure::{Estimate, Measurement, wrapped};
 use super::layout::TrackLayout;
+use super::measurement::{Estimate, Measurement, wrapped};
 use super::stopwatch::Stopwatch;
 use crate::{ProbeError, TargetError};
 use traxtent_map::TrackMap;

@@ -3,7 +3,7 @@
 //! The method follows Worthington 1995, section 5. A sector is in the buffer if its read is fast
 //! although it would have to wait for more than half a revolution if it came from the media.
 
-use super::figure::{Estimate, Measurement};
+use super::measurement::{Estimate, Measurement};
 use super::reporter::Reporter;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;

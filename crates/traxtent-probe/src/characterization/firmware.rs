@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use super::Characterization;
 use super::buffer::REQUEST_MAX;
-use super::figure::Measurement;
 use super::fit::requests;
+use super::measurement::Measurement;
 use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::ProbeError;
 use traxtent_model::drive::Drive;

@@ -55,7 +55,7 @@ pub struct Fit {
 /// Characterizes a drive, builds the fitted profile, and compares the two on separate requests.
 ///
 /// # Errors
-/// Returns an error under the same conditions as [`characterize`].
+/// Returns the errors of [`characterize`] and of [`residuals`].
 pub fn fit(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -75,7 +75,7 @@ pub fn fit(
 /// Compares a drive with a fitted profile of it.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, or if the profile is invalid.
+/// Returns an error if the drive refuses or fails a request, or if the profile is invalid.
 pub fn residuals(
     target: &mut dyn Target,
     fitted: &Profile,

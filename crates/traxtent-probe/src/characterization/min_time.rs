@@ -6,7 +6,7 @@
 //! or completes a revolution late, and bisection finds the minimum. Each trial gives one bit,
 //! however noisy its time is, because only whole revolutions are distinguished.
 
-use super::figure::{Estimate, wrapped};
+use super::measurement::{Estimate, wrapped};
 use super::stopwatch::{OFF_ANGLE_MS, Stopwatch, line};
 use crate::ProbeError;
 use crate::median::median;

@@ -18,11 +18,11 @@
 mod angles;
 mod buffer;
 mod crossing;
-mod figure;
 mod firmware;
 mod fit;
 mod fitted_profile;
 mod layout;
+mod measurement;
 mod min_time;
 mod order;
 mod physical;
@@ -35,15 +35,15 @@ mod writes;
 
 use std::collections::BTreeMap;
 
-pub use figure::Measurement;
 pub use fit::{Fit, Residual, fit, residuals};
+pub use measurement::Measurement;
 pub use order::{LayoutConfidence, LayoutOrder};
 pub use reporter::CharacterizeProgress;
 
 use angles::Angles;
 use buffer::Buffer;
-use figure::Estimate;
 use layout::{TrackLayout, TrackPosition};
+use measurement::Estimate;
 use physical::Physical;
 use reporter::Reporter;
 use seek::KnownDrive;
@@ -161,7 +161,7 @@ impl Characterization {
         self.physical.grouping().first
     }
 
-    /// All figures.
+    /// The figures, in the order of measurement.
     pub fn figures(&self) -> &[Measurement] {
         &self.figures
     }
@@ -192,8 +192,9 @@ const USUAL_TRACKS_MIN: usize = 8;
 /// Measures the properties of a drive.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, if it does not respond like a rotating disk, or
-/// if its skews do not result in a valid layout.
+/// Returns an error if the drive is gone, or if it refuses or fails a request that the measurement
+/// needs. The drive must support VERIFY or READ with force unit access. Also returns an error if its
+/// times are not those of a rotating disk, or if its skews do not result in a valid layout.
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -271,7 +272,7 @@ pub fn characterize(
         order: order::classify(&layout, confidence),
         layout,
         revolution,
-        overhead: movement.overhead.or_none().max(0.0),
+        overhead: movement.overhead.or_zero().max(0.0),
         head_switch: movement.head_switch_ms,
         seek: movement.seek,
         zero_latency,

@@ -19,7 +19,7 @@
 //! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have no
 //! other larger size (IDEMA's Advanced Format).
 
-use super::figure::{Measurement, wrapped};
+use super::measurement::{MEDIAN_TO_DEVIATION, Measurement, wrapped};
 use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
@@ -180,7 +180,7 @@ impl Physical {
         let (claimed, bytes) = (self.claimed_bytes, self.bytes());
         if self.writes == Some(GroupingResult::Unclear) {
             notes.push(
-                "The physical sector size cannot be determined from writes: they complete before the media can have them, \
+                "The physical sector size cannot be determined from writes: they complete before they can have reached the media, \
                  or their times are inconsistent."
                     .to_owned(),
             );
@@ -290,9 +290,9 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
         .zip(&middles)
         .flat_map(|(samples, middle)| samples.iter().map(move |sample| (sample - middle).abs()))
         .collect();
-    let deviation = 1.4826 * median(&apart);
+    let deviation = MEDIAN_TO_DEVIATION * median(&apart);
     let fewest = late.iter().map(Vec::len).min().unwrap_or(0).max(1);
-    // The standard error of the median of n normal samples.
+    // The standard error of the median of n normally distributed samples.
     let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(ERROR_SECTORS_MIN);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
     let left = |grouping: SectorGrouping| {

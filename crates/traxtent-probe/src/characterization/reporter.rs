@@ -1,6 +1,6 @@
 //! The figures, notes and progress of a characterization while it runs.
 
-use super::figure::Measurement;
+use super::measurement::Measurement;
 
 /// The progress of a characterization.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,8 +6,8 @@
 //! seek time.
 
 use super::angles::Angles;
-use super::figure::{Estimate, Measurement};
 use super::layout::{TrackLayout, TrackPosition};
+use super::measurement::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time, min_time_again};
 use super::sector_grouping::SectorGrouping;
 use super::stopwatch::{STEADY_MS, Stopwatch};

@@ -5,7 +5,7 @@
 //! reference sector every few seconds. Angles are computed from a line through the latest of these
 //! readings, so that an error of the speed, or its wander, does not accumulate.
 
-use super::figure::{Estimate, wrapped};
+use super::measurement::{Estimate, MEDIAN_TO_DEVIATION, wrapped};
 use super::sector_grouping::SectorGrouping;
 use crate::median::median;
 use crate::{ProbeError, Target, TargetError};
@@ -39,8 +39,6 @@ const COARSE_READS: usize = 8;
 /// The pauses before the first readings of the reference sector, in milliseconds. They grow, to
 /// avoid miscounting revolutions.
 const FIRST_PAUSES_MS: [f64; 5] = [0.0, 200.0, 400.0, 800.0, 1600.0];
-/// The factor that converts the median distance of normal samples to their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// The times at which a request was sent and completed, in milliseconds.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! writes.
 
 use super::crossing::{bounds, crossings};
-use super::figure::{Estimate, Measurement};
+use super::measurement::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time_by};
 use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
@@ -184,12 +184,12 @@ impl WriteProbe<'_, '_> {
             "ms",
             "the minimum time between two completions, the first of a write with FUA",
         );
-        self.found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
-        self.found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
+        self.found.miss_after_read_ms = Some(after_read.or_zero().max(0.0));
+        self.found.miss_after_write_ms = Some(after_write.or_zero().max(0.0));
         // The overhead after a read is known more precisely. It is used unless the interval
         // excludes it.
         let differs = (read_after.value - self.reads.overhead_ms).abs() > read_after.half_width;
-        self.found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
+        self.found.read_after_write_ms = differs.then(|| read_after.or_zero().max(0.0));
         Ok(after_read)
     }
 
@@ -242,7 +242,7 @@ impl WriteProbe<'_, '_> {
         let settle = switched.minus(overhead).plus(-head_switch);
         // As for reads: a crossing that was made in time on the drive must be made in time with the
         // fitted profile.
-        self.found.settle_ms = settle.or_none().min(switch_most - head_switch);
+        self.found.settle_ms = settle.or_zero().min(switch_most - head_switch);
         self.figure(
             "mechanics.write_settle_ms",
             settle,

@@ -272,7 +272,9 @@ impl<T: Transport> Target for ScsiTarget<T> {
         };
         match run(&mut self.transport, &command, data) {
             Ok(reply) => Ok(reply.timing),
-            Err(Failure::Sense(sense)) if sense.key == SenseKey::Medium => {
+            Err(Failure::Sense(sense))
+                if sense.key == SenseKey::Medium && matches!(request.op, Op::Read | Op::Verify) =>
+            {
                 Err(TargetError::Unreadable {
                     lbn: request.lbn,
                     sectors: request.sectors,

@@ -1,8 +1,8 @@
 //! Does the modelled cost of a misaligned block agree with a client's measurement?
 //!
 //! fio observes only response times. It accesses a served drive twice: with every block aligned to
-//! a boundary, and with every block shifted past one. The modelled costs are computed without a
-//! server.
+//! physical sectors, and with every block shifted by two logical sectors. The modelled costs are
+//! computed without a server.
 
 use std::process::Command;
 
@@ -15,10 +15,10 @@ use crate::server::{Server, argument, option, write};
 
 /// The relative tolerance of a cost.
 const TOLERANCE: f64 = 0.15;
-/// The seconds before fio measures, during which the drive's buffer fills, and the seconds of
-/// measurement.
-const RAMP: u32 = 2;
-const COUNTED: u32 = 5;
+/// The seconds before fio measures, during which the drive's buffer fills.
+const RAMP_S: u32 = 2;
+/// The seconds of measurement.
+const MEASURED_S: u32 = 5;
 /// The maximum number of measurements with fio. Other load on the machine makes the drive look
 /// slower, so a measurement is repeated.
 const ROUNDS: usize = 3;
@@ -120,8 +120,8 @@ impl Job<'_> {
             .arg("--iodepth=1")
             .arg(format!("--size={}", self.size()))
             .arg(format!("--offset={offset}"))
-            .arg(format!("--ramp_time={RAMP}"))
-            .arg(format!("--runtime={COUNTED}"))
+            .arg(format!("--ramp_time={RAMP_S}"))
+            .arg(format!("--runtime={MEASURED_S}"))
             .current_dir(folder.path())
             .output()
             .unwrap();
@@ -137,15 +137,11 @@ impl Job<'_> {
         1000.0 / (report["jobs"][0][direction]["iops"].as_f64().unwrap() * self.slowdown)
     }
 
-    /// Returns the size of the tested range in bytes, a whole number of blocks: 16 GiB, as in the
-    /// model, or the first zone if a block is a track.
+    /// Returns the size of the tested range in bytes: 16 GiB, as in the model, rounded down to a
+    /// whole number of blocks.
     fn size(&self) -> u64 {
-        let zone = &self.profile.geometry.zones[0];
-        let tracks = u64::from(zone.last_cylinder) * u64::from(self.profile.geometry.surfaces);
-        let range_bytes = match self.profile.sector.ratio() {
-            1 => tracks * u64::from(self.block),
-            _ => 16 << 30,
-        };
-        range_bytes - range_bytes % u64::from(self.block)
+        const RANGE_BYTES: u64 = 16 << 30;
+
+        RANGE_BYTES - RANGE_BYTES % u64::from(self.block)
     }
 }

@@ -59,7 +59,7 @@ fn bad_scenarios_name_the_error() {
         ),
         (
             "\nseed = -1",
-            "line 2: seed: expected a whole number, 0 or greater",
+            "line 2: seed: expected a decimal integer, 0 or greater",
         ),
         ("faults = 1", "line 1: faults: expected a list of tables"),
         (
@@ -98,7 +98,15 @@ fn bad_scenarios_name_the_error() {
         ),
         (
             &entry("{ at = \"1 s\", fault = \"power-cut\", tearing = true }"),
-            "line 3: faults[0].tearing: expected a number or a string, not boolean",
+            "line 3: faults[0].tearing: expected a decimal integer or a string, not boolean",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 0x10 }"),
+            "line 3: faults[0].lbn: expected a decimal integer or a string, not 0x10",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1.5 }"),
+            "line 3: faults[0].lbn: expected a decimal integer or a string, not float",
         ),
         (
             &entry(

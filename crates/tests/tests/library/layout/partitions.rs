@@ -112,7 +112,7 @@ fn tracks_of_figure_2() {
     assert_eq!(starts.take(4).collect::<Vec<_>>(), [0, 200, 400, 599]);
 }
 
-/// Returns the drive of Fig. 2(b), built from a model. Slot 581 is the slipped one.
+/// Returns the track map of the drive of Fig. 2(b). Slot 581 is the slipped one.
 fn slipped() -> TrackMap {
     let zone = ZoneSpec {
         last_cylinder: 9,

@@ -80,7 +80,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             overhead(
                 "minimum_write_seek_ms",
-                "The shortest time from a write's command to the end of its seek, unless it continues a stream.",
+                "The shortest time from the moment when the arm may move for a write until the end of its seek, unless the write continues a stream.",
             ),
             overhead(
                 "per_request_ms",
@@ -195,7 +195,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "preseek",
                 Choice(&[
                     ("none", "once the host has acknowledged completion"),
-                    ("during-completion", "once completion has been sent"),
+                    (
+                        "during-completion",
+                        "once the media are done and the data has been transferred, while completion is being sent",
+                    ),
                     (
                         "before-completion",
                         "once the media are done, during the transfer on the bus",
@@ -207,7 +210,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             overhead(
                 "choice_ms",
-                "Time after a read from the media until the drive chooses the next request. A request that arrives within it takes part in the choice.",
+                "After a read from the media, the time from the moment that preseek sets until the drive chooses the next request. A request that arrives within it takes part in the choice.",
             ),
         ],
     ),
@@ -234,7 +237,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             switch(
                 "enabled",
-                "Whether data stays in the buffer after their request. If not, writes are complete only once they are on the media.",
+                "Whether data stays in the buffer after its request. If not, writes are complete only once they are on the media.",
             ),
             key_of(
                 "segments",
@@ -346,7 +349,10 @@ pub(super) const SECTIONS: &[Section] = &[
                     ("none", "no read-ahead"),
                     ("track-end", "the end of the track"),
                     ("cylinder-end", "the end of the cylinder"),
-                    ("segment-end", "max_sectors, across tracks and cylinders"),
+                    (
+                        "segment-end",
+                        "the bound that max_sectors sets, across tracks and cylinders",
+                    ),
                     (
                         "adaptive-track-end",
                         "the end of the track, or of the next one if a read has continued from the track before",
@@ -368,11 +374,11 @@ pub(super) const SECTIONS: &[Section] = &[
                 Whole(0.0, SECTORS_MAX),
                 "sectors",
                 Is("0"),
-                "Upper bound on the sectors read ahead; 0 for the segment's size.",
+                "Upper bound on the sectors read ahead, except with adaptive-track-end; 0 for the segment's size.",
             ),
             switch(
                 "max_from_request_start",
-                "Whether the bound counts from the start of the request (otherwise from its end).",
+                "Whether the segment's size, if it is the bound (max_sectors = 0), counts from the start of the request (otherwise from its end).",
             ),
             switch(
                 "on_idle_hit",
@@ -391,7 +397,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             switch(
                 "on_arrival",
-                "Whether tracks that are read ahead enter the buffer from the place where the head arrives on them.",
+                "Whether read-ahead of a track begins with the sector at which the head arrives (otherwise with the first missing one).",
             ),
             switch(
                 "whole_track",
@@ -422,10 +428,10 @@ pub(super) const SECTIONS: &[Section] = &[
             key_of(
                 "delivery",
                 Choice(&[
-                    ("in-order", "ascending LBN only"),
+                    ("in-order", "ascending LBN"),
                     (
                         "in-order-when-complete",
-                        "ascending LBN, after a track's part that was read out of order is complete",
+                        "ascending LBN; sectors read out of order wait until the request's part on their track is complete",
                     ),
                     ("out-of-order", "as the media deliver them"),
                 ]),

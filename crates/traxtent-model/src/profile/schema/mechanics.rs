@@ -13,7 +13,7 @@ const CURVES: &[(&str, &str)] = &[
     ),
     (
         "three-point-curve",
-        "a curve through the same three points (Lee 1993)",
+        "a curve with given times of one cylinder and of the full stroke, and a given mean (Lee 1993)",
     ),
     (
         "hpl",
@@ -99,7 +99,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     curve(
         "three-point-curve",
-        "A curve through three points.",
+        "A curve with given times of one cylinder and of the full stroke, and a given mean.",
         &[
             CURVE,
             SINGLE,
@@ -176,7 +176,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "write",
                 POINTS,
                 "[cylinders, ms]",
-                Means("as for reads, and write_settle_ms"),
+                Means("the times of reads, plus write_settle_ms"),
                 "The same for writes, including settling.",
             ),
         ],

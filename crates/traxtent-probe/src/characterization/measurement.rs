@@ -67,12 +67,15 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// The number of samples below which they are few.
+/// The factor that converts the median absolute deviation of normally distributed samples to their
+/// standard deviation.
+pub(super) const MEDIAN_TO_DEVIATION: f64 = 1.4826;
+
+/// With fewer samples than this, [`NEAR_DEVIATIONS_FEW`] applies.
 const SAMPLES_FEW: usize = 12;
 /// The distance from the median, in standard deviations, beyond which a sample does not count.
 const NEAR_DEVIATIONS: f64 = 5.0;
-/// The same for few samples. A few samples lie close together by chance more often than one of them
-/// is late, so the limit is wider.
+/// The same for few samples. Their spread is often too small by chance, so the limit is wider.
 const NEAR_DEVIATIONS_FEW: f64 = 10.0;
 /// The distance from the median within which a sample always counts. It covers the rounding of
 /// equal samples.
@@ -101,15 +104,14 @@ impl Estimate {
         } else {
             NEAR_DEVIATIONS
         };
-        // The factor 1.4826 converts the median distance of normal samples to a standard deviation.
-        let reach = deviations * 1.4826 * median(&apart) + NEAR_ALWAYS;
+        let reach = deviations * MEDIAN_TO_DEVIATION * median(&apart) + NEAR_ALWAYS;
         let near: Vec<f64> = samples
             .iter()
             .copied()
             .filter(|x| (x - centre).abs() <= reach)
             .collect();
-        let interval =
-            ConfidenceInterval::of(&near, ConfidenceLevel::P95).expect("the median is near itself");
+        let interval = ConfidenceInterval::of(&near, ConfidenceLevel::P95)
+            .expect("the samples nearest to the median are within reach");
         Estimate {
             value: interval.mean,
             half_width: interval.half_width.unwrap_or(0.0),
@@ -135,9 +137,10 @@ impl Estimate {
         }
     }
 
-    /// Returns the value, or 0 if it does not differ significantly from 0. A drive without an
-    /// overhead catches sectors that a drive with the smallest overhead misses.
-    pub(super) fn or_none(self) -> f64 {
+    /// Returns the value, or 0 if it does not differ significantly from 0. Noise must not become an
+    /// overhead, because a drive with even a tiny overhead misses sectors that a drive without one
+    /// catches.
+    pub(super) fn or_zero(self) -> f64 {
         if self.value.abs() <= self.half_width {
             0.0
         } else {
