@@ -26,8 +26,8 @@ pub struct Forecast {
 const TRACKS_MORE: u64 = 64;
 
 /// Plans the realignment of a file, as if the plan could choose freely among the file system's free
-/// blocks. They are given as byte ranges of its device. In reality the kernel chooses the blocks, so
-/// the result is a best case.
+/// blocks. They are given as byte ranges of its device. In reality the kernel chooses the blocks,
+/// so the result is a best case.
 pub fn forecast(
     extents: &[FileExtent],
     partition: &Partition,

@@ -123,8 +123,8 @@ fn read_through(mut reader: TraceReader<&[u8]>) -> Vec<Request> {
     requests
 }
 
-/// Detection of a trace's format. If the result is one of DiskSim's formats or SPC, the first record
-/// is a request, possibly for 0 sectors.
+/// Detection of a trace's format. If the result is one of DiskSim's formats or SPC, the first
+/// record is a request, possibly for 0 sectors.
 pub(crate) fn trace_detect(input: &[u8]) {
     let format = match detect(input) {
         Ok(format) => format,

@@ -253,7 +253,7 @@ fn toml_refusals_name_the_line() {
         // Of two bad values, the first in the file, also if its key is the later one in the
         // alphabet.
         ("kind = \"random\"\nsize = [1]\nread = [1]\n", 2),
-        ("kind = \"random\"\nsize = 0\nread = 7\n", 2),
+        ("kind = \"random\"\nthink = \"soon\"\nread = 7\n", 2),
     ] {
         let message = WorkloadSpec::from_toml(text).expect_err(text).to_string();
         assert!(

@@ -213,8 +213,8 @@ fn writes_that_cannot_decide() {
     assert!(characterization.notes().iter().any(says));
 }
 
-/// Does the characterization of a drive that reads whole physical sectors find the correct skews and
-/// numbers of slots, although the first LBN of each track completes late?
+/// Does the characterization of a drive that reads whole physical sectors find the correct skews
+/// and numbers of slots, although the first LBN of each track completes late?
 #[test]
 fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");

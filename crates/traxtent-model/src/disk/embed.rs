@@ -24,8 +24,8 @@ impl<M: Media> Disk<M> {
     ///
     /// # Errors
     /// Returns an error if the length is not a whole number of sectors, if the drive does not have
-    /// the sectors, if the media fail, or if the drive does not respond. Also returns an error after
-    /// [`super::END_OF_TIME`].
+    /// the sectors, if the media fail, or if the drive does not respond. Also returns an error
+    /// after [`super::END_OF_TIME`].
     pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, false)
     }

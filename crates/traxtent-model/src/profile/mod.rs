@@ -140,8 +140,8 @@ impl Profile {
     /// # Errors
     /// Returns an error with its line if the text is not TOML, has an unknown key or lacks a
     /// required one, or if a value has the wrong type. Returns an error with its dotted path if a
-    /// value is out of bounds, or if an entry of `[provenance]` is invalid. Also returns an error if
-    /// the layout is impossible.
+    /// value is out of bounds, or if an entry of `[provenance]` is invalid. Also returns an error
+    /// if the layout is impossible.
     pub fn from_toml(text: &str) -> Result<Profile, ProfileError> {
         Profile::from_toml_named(text, UNNAMED)
     }
@@ -174,8 +174,8 @@ impl Profile {
     /// Checks every value against its bounds, and the origins.
     ///
     /// # Errors
-    /// Returns the first problem found: a value that is out of bounds, an impossible layout, a value
-    /// without an origin, or an invalid entry of `[provenance]`.
+    /// Returns the first problem found: a value that is out of bounds, an impossible layout, a
+    /// value without an origin, or an invalid entry of `[provenance]`.
     pub fn check(&self) -> Result<(), ProfileError> {
         check::figures(self)?;
         self.provenance.check(&values(self))

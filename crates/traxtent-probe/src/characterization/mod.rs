@@ -193,8 +193,8 @@ const USUAL_TRACKS_MIN: usize = 8;
 ///
 /// # Errors
 /// Returns an error if the drive is gone, or if it refuses or fails a request that the measurement
-/// needs. The drive must support VERIFY or READ with force unit access. Also returns an error if its
-/// times are not those of a rotating disk, or if its skews do not result in a valid layout.
+/// needs. The drive must support VERIFY or READ with force unit access. Also returns an error if
+/// its times are not those of a rotating disk, or if its skews do not result in a valid layout.
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
