@@ -301,25 +301,28 @@ pub fn simulate(
             (_, Some((wake, index))) => {
                 let (arrays, mut parts) = (&mut host.arrays, Vec::new());
                 let continues = host.ports[index].complete(wake, |arrival, completion| {
-                    let (arrival, completion) = if arrays.is_empty() {
-                        (arrival, completion)
-                    } else {
+                    let mut outcome = Outcome {
+                        arrival,
+                        completion,
+                    };
+                    if !arrays.is_empty() {
                         match arrays.complete(arrival, completion) {
                             CompletionEffect::Complete(arrival, completion) => {
-                                (arrival, completion)
+                                outcome = Outcome {
+                                    arrival,
+                                    completion,
+                                };
                             }
                             CompletionEffect::Released(released) => {
                                 parts.extend(released);
                                 return true;
                             }
                         }
-                    };
-                    last = last.max(completion.completed);
-                    source.complete(arrival.tag, completion.completed);
-                    sink(&Outcome {
-                        arrival,
-                        completion,
-                    })
+                    }
+                    let completed = outcome.completion.completed;
+                    last = last.max(completed);
+                    source.complete(outcome.arrival.tag, completed);
+                    sink(&outcome)
                 });
                 if !continues {
                     return Ok(last);

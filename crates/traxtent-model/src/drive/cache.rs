@@ -238,13 +238,15 @@ impl Cache {
     }
 
     /// Iterates over the segments with sectors of `[lbn, end)` or with the sector before `lbn`.
-    /// There are few.
     #[inline]
     fn near(&self, lbn: Lbn, end: Lbn) -> impl Iterator<Item = (usize, &Segment)> {
-        let segments = self.segments.iter().enumerate();
-        segments.filter(move |(_, s)| {
-            intersect(s.start.0..s.end.0 + 1, lbn.0..end.0) && s.state != State::Empty
-        })
+        let is_near = move |s: &Segment| (lbn <= s.end) & (s.start < end);
+        // Mostly there are none. Without branches, because processors cannot predict on which side
+        // of a segment a request is.
+        let any = self.segments.iter().fold(false, |any, s| any | is_near(s));
+        let segments = if any { &self.segments[..] } else { &[] };
+        let segments = segments.iter().enumerate();
+        segments.filter(move |(_, s)| is_near(s) && s.state != State::Empty)
     }
 
     /// Returns the segment in `usable` that is best reused for other sectors at `now`: by its
@@ -258,8 +260,7 @@ impl Cache {
         keep: impl Fn(&Segment) -> bool,
     ) -> Option<usize> {
         let (mut best, mut index) = (UNSUITABLE, None);
-        for i in usable {
-            let s = &self.segments[i];
+        for (i, s) in usable.clone().zip(&self.segments[usable]) {
             let is_free = s.busy_until <= now || s.state == State::Empty;
             let suitability = match (is_free, keep(s)) {
                 (false, _) => State::Dirty,

@@ -107,16 +107,15 @@ impl Drive {
 
     /// Stops a read-ahead that is current or planned.
     pub(super) fn stop_read_ahead(&mut self, now: SimTime) {
-        match &mut self.arm {
-            Arm::ReadAhead(_) => {
+        match self.arm {
+            Arm::Free => {
                 self.take_arm(now);
             }
-            Arm::Access { then, .. } => {
-                if let Some(run) = then.take() {
+            Arm::Access { .. } => {
+                if let Some(run) = self.read_ahead.take() {
                     self.cache.set_reading(run.segment, false);
                 }
             }
-            Arm::Idle => {}
         }
     }
 }

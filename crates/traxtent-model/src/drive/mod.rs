@@ -229,16 +229,15 @@ struct Command {
 }
 
 /// The activity of the arm.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Arm {
-    Idle,
-    /// The arm works for a request until `release`.
+    /// The arm reads ahead if there is a read-ahead. Otherwise it is idle.
+    Free,
+    /// The arm works for a request until `release`. Then follows the read-ahead, if there is one.
     Access {
         release: SimTime,
-        then: Option<ReadAheadRun>,
         writing: Option<(usize, Lbn)>,
     },
-    ReadAhead(ReadAheadRun),
 }
 
 /// A flush that waits for writes to reach the media.
@@ -278,6 +277,9 @@ pub struct Drive {
     /// The user's own policy, which takes the place of the schedule.
     policy: Option<Box<dyn QueuePolicy>>,
     arm: Arm,
+    /// The current read-ahead, or the one that follows the current access. It is apart from `arm`
+    /// because it is large, and would be copied with each change of the arm's activity.
+    read_ahead: Option<ReadAheadRun>,
     position: HeadPosition,
     /// The time from which the arm may move again after a read-ahead was stopped.
     arm_free: SimTime,
@@ -335,7 +337,8 @@ impl Drive {
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
             policy: None,
-            arm: Arm::Idle,
+            arm: Arm::Free,
+            read_ahead: None,
             position: HeadPosition::default(),
             arm_free: SimTime::ZERO,
             waiting: Vec::new(),
@@ -524,7 +527,7 @@ impl Drive {
         self.done.is_empty()
             && self.waiting.is_empty()
             && self.held.is_empty()
-            && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
+            && matches!(self.arm, Arm::Free)
     }
 
     /// Returns an error if the drive cannot serve a request.
@@ -560,6 +563,14 @@ impl Drive {
     /// Runs the arm from access to access until `now`.
     #[inline]
     fn run_until(&mut self, now: SimTime) {
+        // Mostly nothing has happened.
+        let is_due = matches!(self.arm, Arm::Access { release, .. } if release <= now);
+        if is_due || !self.held.is_empty() {
+            self.run_events(now);
+        }
+    }
+
+    fn run_events(&mut self, now: SimTime) {
         loop {
             let release = match self.arm {
                 Arm::Access { release, .. } if release <= now => Some(release),
@@ -593,17 +604,16 @@ impl Drive {
 
     /// Ends the arm's current access and starts the next request, or read-ahead.
     fn release(&mut self, now: SimTime) {
-        let Arm::Access { then, writing, .. } = std::mem::replace(&mut self.arm, Arm::Idle) else {
+        let Arm::Access { writing, .. } = self.arm else {
             return;
         };
+        self.arm = Arm::Free;
         if let Some((segment, end)) = writing {
             self.cache.drain(segment, end);
         }
-        if let Some(run) = then {
-            let ended = self.cache.segment(run.segment).state != State::Reading;
-            self.arm = Arm::ReadAhead(run);
-            // A write has since replaced its segment or its sectors.
-            if ended {
+        if let Some(run) = &self.read_ahead {
+            // A write may since have replaced its segment or its sectors.
+            if self.cache.segment(run.segment).state != State::Reading {
                 self.take_arm(now);
             }
         }
@@ -630,9 +640,9 @@ impl Drive {
 
     /// Stops any read-ahead at `now` and returns the time from which the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
-        if let Arm::ReadAhead(run) = &mut self.arm {
+        if let (Arm::Free, Some(run)) = (self.arm, &mut self.read_ahead) {
             let ahead = &self.profile.cache.read_ahead;
-            // `access_model` would borrow the arm too.
+            // `access_model` would borrow the read-ahead too.
             let platters =
                 AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
@@ -648,14 +658,14 @@ impl Drive {
                 self.cache.set_reading(run.segment, false);
             }
         }
-        self.arm = Arm::Idle;
+        (self.arm, self.read_ahead) = (Arm::Free, None);
         self.arm_free.max(now)
     }
 
     /// Updates the segment that read-ahead is filling.
     fn observe_read_ahead(&mut self, now: SimTime) {
         let leaves_sectors = self.leaves_sectors();
-        let Arm::ReadAhead(run) = &mut self.arm else {
+        let (Arm::Free, Some(run)) = (self.arm, &mut self.read_ahead) else {
             return;
         };
         let platters = AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
@@ -691,12 +701,13 @@ impl Drive {
             completion.response(),
             "{completion:?}"
         );
-        let is_after = |other: &Completion| other.completed <= completion.completed;
-        if self.done.back().is_none_or(is_after) {
-            self.done.push_back(completion);
-        } else {
-            let place = self.done.partition_point(is_after);
-            self.done.insert(place, completion);
+        let completed = completion.completed;
+        self.done.push_back(completion);
+        // Mostly it is the last.
+        let mut place = self.done.len() - 1;
+        while place > 0 && self.done[place - 1].completed > completed {
+            self.done.swap(place - 1, place);
+            place -= 1;
         }
     }
 

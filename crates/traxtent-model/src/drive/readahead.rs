@@ -3,7 +3,7 @@
 //! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
 //! completed are dropped; the current leg determines how far it has come.
 
-use super::sweep::{Access, AccessModel, Leg, leg};
+use super::sweep::{Access, AccessModel, Leg, SectorsInOrder, leg};
 use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::{Lbn, Sectors, SimTime};
@@ -20,12 +20,54 @@ pub(super) struct ReadAheadRun {
     /// The head position and time at the end of the last completed leg.
     position: HeadPosition,
     now: SimTime,
-    leg: Option<Leg>,
+    leg: Option<CurrentLeg>,
     /// Whether sectors are read in the order in which they pass.
     on_arrival: bool,
     /// The time until which the head belongs to the preceding request, even if parts of the track
     /// have already passed.
     since: SimTime,
+}
+
+/// The part of a [`Leg`] that a current read-ahead needs.
+#[derive(Clone, Copy, Debug)]
+struct CurrentLeg {
+    lbn: Lbn,
+    /// The LBN after the piece.
+    next: Lbn,
+    position: HeadPosition,
+    landed: SimTime,
+    sectors: SectorsInOrder,
+    /// The number of sectors that have passed at the time for which it was last asked. Several
+    /// parts of the drive ask for the same time.
+    passed: (SimTime, u32),
+}
+
+impl From<&Leg> for CurrentLeg {
+    #[inline]
+    fn from(leg: &Leg) -> CurrentLeg {
+        CurrentLeg {
+            lbn: leg.piece.lbn,
+            next: leg.next_lbn(),
+            position: HeadPosition::from(&leg.piece.track),
+            landed: leg.landed,
+            sectors: leg.sectors_in_order(),
+            passed: (leg.end, leg.in_order),
+        }
+    }
+}
+
+impl CurrentLeg {
+    fn passed(&mut self, now: SimTime) -> u32 {
+        if self.passed.0 != now {
+            self.passed = (now, self.sectors.passed(now));
+        }
+        self.passed.1
+    }
+
+    /// The first in-order sector that has not passed completely at `now`.
+    fn first_unread(&mut self, now: SimTime) -> Lbn {
+        self.lbn + Sectors(u64::from(self.passed(now)))
+    }
 }
 
 impl ReadAheadRun {
@@ -66,10 +108,10 @@ impl ReadAheadRun {
 
     /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must
     /// be that of all sectors of one track up to the limit.
-    pub(super) fn with_leg(self, leg: Leg) -> ReadAheadRun {
-        let stays = HeadPosition::from(&leg.piece.track) == self.position;
+    pub(super) fn with_leg(self, leg: &Leg) -> ReadAheadRun {
+        let leg = CurrentLeg::from(leg);
         ReadAheadRun {
-            leg: stays.then_some(leg),
+            leg: (leg.position == self.position).then_some(leg),
             ..self
         }
     }
@@ -82,7 +124,7 @@ impl ReadAheadRun {
     /// Sets the LBN at which it ends.
     pub(super) fn set_limit(&mut self, limit: Lbn) {
         self.limit = limit;
-        if self.leg.as_ref().is_some_and(|leg| limit < leg.next_lbn()) {
+        if self.leg.as_ref().is_some_and(|leg| limit < leg.next) {
             self.leg = None;
         }
     }
@@ -93,7 +135,21 @@ impl ReadAheadRun {
     }
 
     /// Advances to `now`. Returns the first sector not yet read, and whether sectors remain.
+    #[inline]
     pub(super) fn advance(
+        &mut self,
+        platters: AccessModel<'_>,
+        until: ReadAheadUntil,
+        now: SimTime,
+    ) -> (Lbn, bool) {
+        match &mut self.leg {
+            Some(leg) if leg.sectors.end > now => (leg.first_unread(now), true),
+            _ => self.advance_legs(platters, until, now),
+        }
+    }
+
+    /// Same as [`ReadAheadRun::advance`], if the current leg has ended by `now` or there is none.
+    fn advance_legs(
         &mut self,
         platters: AccessModel<'_>,
         until: ReadAheadUntil,
@@ -125,17 +181,18 @@ impl ReadAheadRun {
                     not_before: SimTime::ZERO,
                 };
                 let from = (self.position, self.now);
-                self.leg = Some(leg(platters, from, (piece, retries), &access, 0));
+                let leg = leg(platters, from, (piece, retries), &access, 0);
+                self.leg = Some(CurrentLeg::from(&leg));
             }
-            let Some(leg) = &self.leg else {
+            let Some(leg) = &mut self.leg else {
                 return (self.next, false);
             };
-            if leg.end > now {
-                return (leg.piece.lbn + Sectors(u64::from(leg.passed(now))), true);
+            if leg.sectors.end > now {
+                return (leg.first_unread(now), true);
             }
-            self.next = leg.next_lbn();
-            self.position = HeadPosition::from(&leg.piece.track);
-            self.now = leg.end;
+            self.next = leg.next;
+            self.position = leg.position;
+            self.now = leg.sectors.end;
             self.leg = None;
         }
     }
@@ -152,14 +209,14 @@ impl ReadAheadRun {
             let Some(leg) = &self.leg else {
                 return self.now;
             };
-            if leg.next_lbn() >= lbn {
-                return if lbn <= leg.piece.lbn {
+            if leg.next >= lbn {
+                return if lbn <= leg.lbn {
                     self.now
                 } else {
-                    leg.passed_at((lbn.0 - leg.piece.lbn.0 - 1) as u32)
+                    leg.sectors.passed_at((lbn.0 - leg.lbn.0 - 1) as u32)
                 };
             }
-            let end = leg.end;
+            let end = leg.sectors.end;
             self.advance(platters, until, end);
         }
     }
@@ -169,7 +226,7 @@ impl ReadAheadRun {
     pub(super) fn is_in_sector(&self, now: SimTime) -> bool {
         self.leg
             .as_ref()
-            .is_some_and(|leg| leg.first < now && now < leg.end)
+            .is_some_and(|leg| leg.sectors.first < now && now < leg.sectors.end)
     }
 
     /// Returns the LBN, head position and time from which an access can continue this one. The head
@@ -181,26 +238,26 @@ impl ReadAheadRun {
     /// Returns the position of the head, and the time from which it may move, if the read-ahead is
     /// stopped at `now`, to which it has been advanced. A seek is completed. The sector under the
     /// head is completed too, unless `in_sector` allows abandoning it.
-    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (HeadPosition, SimTime) {
+    pub(super) fn stop(&mut self, now: SimTime, in_sector: bool) -> (HeadPosition, SimTime) {
         // A read-ahead that has not begun to move leaves the head at its position.
         let Some(leg) = self
             .leg
-            .as_ref()
-            .filter(|leg| leg.end > now && self.now.max(self.since) < now)
+            .as_mut()
+            .filter(|leg| leg.sectors.end > now && self.now.max(self.since) < now)
         else {
             return (self.position, now);
         };
         let free = if now < leg.landed {
             leg.landed
-        } else if in_sector || now < leg.first {
+        } else if in_sector || now < leg.sectors.first {
             now
         } else {
             match leg.passed(now) {
                 // Exactly between two sectors.
-                passed if passed > 0 && leg.passed_at(passed - 1) == now => now,
-                passed => leg.passed_at(passed),
+                passed if passed > 0 && leg.sectors.passed_at(passed - 1) == now => now,
+                passed => leg.sectors.passed_at(passed),
             }
         };
-        (HeadPosition::from(&leg.piece.track), free)
+        (leg.position, free)
     }
 }

@@ -172,22 +172,23 @@ impl Drive {
     /// Serves a read whose sectors are all in the buffer.
     fn read_buffer(&mut self, job: &DriveJob, at: SimTime, arriving: bool, segment: usize) {
         let from = self.hit_from(job, at, arriving);
-        let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
-            Arm::ReadAhead(mut run) if run.segment == segment => {
-                self.bound_read_ahead(segment, job, None);
-                run.set_limit(self.cache.segment(segment).ahead_limit);
-                Some(run)
+        if self
+            .read_ahead
+            .as_ref()
+            .is_some_and(|run| run.segment == segment)
+        {
+            self.bound_read_ahead(segment, job, None);
+            let limit = self.cache.segment(segment).ahead_limit;
+            if let Some(run) = &mut self.read_ahead {
+                run.set_limit(limit);
             }
-            arm => {
-                self.arm = arm;
-                let free = self.take_arm(at);
-                self.resume_read_ahead(job, segment, free)
-            }
-        };
+        } else {
+            let free = self.take_arm(at);
+            self.read_ahead = self.resume_read_ahead(job, segment, free);
+        }
         let (sent, acknowledged) = self.deliver_hit(job, segment, at, from);
         self.arm = Arm::Access {
             release: self.release_time(at, sent, acknowledged),
-            then,
             writing: None,
         };
     }
@@ -261,9 +262,9 @@ impl Drive {
         let media_end = self.sweep_media(read, &start, &mut legs);
         let sent = self.send_media(read, &start, media_end, &legs, &mut ramps);
         let completed = sent + self.controller.read_completion;
-        let then = fill
-            .segment
-            .and_then(|segment| self.keep_media(read, segment, (media_end, sent), &mut legs));
+        if let Some(segment) = fill.segment {
+            self.keep_media(read, segment, (media_end, sent), &mut legs);
+        }
 
         let until_served = self.until_served(job, at);
         let mut breakdown = time_breakdown(&legs, at, start.ready, job, until_served);
@@ -277,7 +278,6 @@ impl Drive {
         self.finish(job, completed, breakdown, served);
         self.arm = Arm::Access {
             release: self.release_time(media_end, sent, completed) + self.controller.choice,
-            then,
             writing: None,
         };
         (self.legs, self.ramps) = (legs, ramps);
@@ -288,17 +288,16 @@ impl Drive {
     #[inline]
     fn start_media(&mut self, read: &MediaRead<'_>) -> MediaStart {
         let &MediaRead { job, at, fill, .. } = read;
-        let (from, position, ready) = match &self.arm {
-            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => {
-                run.continuation()
-            }
-            _ => {
-                let free = self.take_arm(at);
-                (fill.from, self.position, arm_ready(job, at, free))
-            }
-        };
-        let going_on = matches!(self.arm, Arm::ReadAhead(_));
-        self.arm = Arm::Idle;
+        let continued = self
+            .read_ahead
+            .as_ref()
+            .filter(|run| fill.hit && Some(run.segment) == fill.segment)
+            .map(ReadAheadRun::continuation);
+        let (from, position, ready) = continued.unwrap_or_else(|| {
+            let free = self.take_arm(at);
+            (fill.from, self.position, arm_ready(job, at, free))
+        });
+        self.read_ahead = None;
         self.whole_track = None;
         if let Some(segment) = fill.segment {
             if fill.hit {
@@ -312,7 +311,7 @@ impl Drive {
             from,
             position,
             ready,
-            zero_latency: if going_on {
+            zero_latency: if continued.is_some() {
                 self.profile.cache.read_ahead.on_arrival
             } else {
                 self.profile.access.zero_latency_read
@@ -395,8 +394,8 @@ impl Drive {
         self.deliver(read, ramps, (first, media_end))
     }
 
-    /// Keeps the sectors of a read in its segment. Returns the read-ahead that follows it. The read
-    /// ended on the media at `media_end`, and was sent at `sent`.
+    /// Keeps the sectors of a read in its segment, and plans the read-ahead that follows it. The
+    /// read ended on the media at `media_end`, and was sent at `sent`.
     #[inline]
     fn keep_media(
         &mut self,
@@ -404,7 +403,7 @@ impl Drive {
         segment: usize,
         (media_end, sent): (SimTime, SimTime),
         legs: &mut Vec<Leg>,
-    ) -> Option<ReadAheadRun> {
+    ) {
         let end = read.job.end();
         if !read.fill.hit && self.reads_ahead(read.job) && self.keeps_passed_sectors() {
             let start = self.first_on_arrival(&legs[0]);
@@ -431,14 +430,14 @@ impl Drive {
         let limit = self.cache.segment(segment).ahead_limit;
         if limit <= end {
             self.cache.set_reading(segment, false);
-            return None;
+            return;
         }
         let run = ReadAheadRun::new(segment, end, limit, self.position, media_end);
-        Some(if self.profile.cache.read_ahead.on_arrival {
+        self.read_ahead = Some(if self.profile.cache.read_ahead.on_arrival {
             self.read_rest_of_track(legs, run.on_arrival(media_end), media_end)
         } else {
             run
-        })
+        });
     }
 
     /// The drive's behaviour on the bus for a read, the time from which it may use the bus, and
@@ -600,7 +599,7 @@ impl Drive {
         if passed < media_end {
             run.from(track_end, media_end)
         } else {
-            run.from(end, landed).with_leg(first)
+            run.from(end, landed).with_leg(&first)
         }
     }
 

@@ -169,6 +169,7 @@ pub(super) fn arm_ready(job: &DriveJob, at: SimTime, free: SimTime) -> SimTime {
 /// The parts of the time from a request's submission to the end of its media access. The request
 /// got the arm at `at`, and `b` holds the parts until then. The controller let the arm move at
 /// `ready`.
+#[inline(always)]
 pub(super) fn time_breakdown(
     legs: &[Leg],
     at: SimTime,

@@ -60,11 +60,39 @@ impl Leg {
         self.piece.lbn + Sectors(u64::from(self.piece.sectors))
     }
 
-    /// The number of in-order sectors that have passed completely at `now`, consistent with
-    /// [`Leg::passed_at`].
+    /// The sectors that pass in LBN order.
+    #[inline]
+    pub(super) fn sectors_in_order(&self) -> SectorsInOrder {
+        SectorsInOrder {
+            first: self.first,
+            end: self.end,
+            count: self.in_order,
+        }
+    }
+
+    /// The time at which in-order sector `index` has passed completely.
+    pub(super) fn passed_at(&self, index: u32) -> SimTime {
+        self.sectors_in_order().passed_at(index)
+    }
+}
+
+/// Sectors that pass under the head in LBN order, without interruption.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SectorsInOrder {
+    /// The time at which the leading edge of the first one passes.
+    pub(super) first: SimTime,
+    /// The time at which the last one has passed.
+    pub(super) end: SimTime,
+    pub(super) count: u32,
+}
+
+impl SectorsInOrder {
+    /// The number of sectors that have passed completely at `now`, consistent with
+    /// [`SectorsInOrder::passed_at`].
+    #[inline]
     pub(super) fn passed(&self, now: SimTime) -> u32 {
         if now >= self.end {
-            return self.in_order;
+            return self.count;
         }
         if now < self.first {
             return 0;
@@ -72,17 +100,15 @@ impl Leg {
         let since = now.since(self.first).0;
         let whole = self.end.since(self.first).0;
         // One less than the quotient rounded up.
-        divide((since as u128 + 1) * self.in_order as u128 - 1, whole) as u32
+        divide((since as u128 + 1) * self.count as u128 - 1, whole) as u32
     }
 
-    /// The time at which in-order sector `index` has passed completely.
+    /// The time at which sector `index` has passed completely.
+    #[inline]
     pub(super) fn passed_at(&self, index: u32) -> SimTime {
         let whole = self.end.since(self.first).0;
-        self.first
-            + Span(divide(
-                whole as u128 * (index as u128 + 1),
-                self.in_order.into(),
-            ))
+        let since = divide(whole as u128 * (index as u128 + 1), self.count.into());
+        self.first + Span(since)
     }
 }
 
@@ -160,7 +186,7 @@ pub(super) struct AccessModel<'a> {
 impl AccessModel<'_> {
     /// Returns the longest run of at most `most` sectors that the head passes without interruption,
     /// and the number of additional revolutions that they take.
-    #[inline]
+    #[inline(always)]
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
         let (most, retries) = if write {
             (most, 0)

@@ -294,7 +294,6 @@ impl Drive {
         let sent = acknowledged - self.controller.write_completion;
         self.arm = Arm::Access {
             release: self.release_time(media_end, sent, acknowledged),
-            then: None,
             writing: Some((accepted.segment, end)),
         };
         self.legs = legs;

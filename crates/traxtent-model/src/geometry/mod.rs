@@ -266,7 +266,8 @@ impl Geometry {
     ///
     /// # Panics
     /// Panics if `lbn` is beyond the drive's end.
-    #[inline]
+    // Always inlined. The piece is then written directly to its place, not copied.
+    #[inline(always)]
     pub fn piece(&self, lbn: Lbn, max_sectors: u32) -> Piece {
         assert!(
             lbn.0 < self.capacity,
