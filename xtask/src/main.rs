@@ -17,6 +17,7 @@ mod planted;
 mod python;
 mod shell;
 mod soak;
+mod suite;
 mod tally;
 mod test;
 mod tree;

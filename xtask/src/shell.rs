@@ -40,15 +40,20 @@ fn cargo_program() -> OsString {
 /// for this package.
 pub(crate) fn at_root(mut cargo: Command) -> Command {
     cargo.current_dir(root());
+    without_package(cargo)
+}
+
+/// Makes a command run without the variables that `cargo run` sets for this package.
+pub(crate) fn without_package(mut command: Command) -> Command {
     for (key, _) in env::vars_os() {
         let is_set_by_cargo = key
             .to_str()
             .is_some_and(|key| key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_"));
         if is_set_by_cargo {
-            cargo.env_remove(key);
+            command.env_remove(key);
         }
     }
-    cargo
+    command
 }
 
 /// Returns a command that runs an example of a package in release mode. Further arguments go to the

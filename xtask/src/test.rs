@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{cycles, fuzz, guest, packages, python, shell, words};
+use crate::{cycles, fuzz, guest, packages, python, shell, suite, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -31,7 +31,10 @@ pub(crate) fn run() -> Result<ExitCode> {
     let fuzz_build = fuzz::start_smoke_build();
     let environment = python::start_preparation(false);
     let packaging = std::thread::spawn(|| shell::run(&mut package()));
-    tally.add(cargo_test(test_command(&[], None))?);
+    match suite::run() {
+        Ok(tests) => tally.add(tests),
+        Err(error) => tally.check("the tests", Err(error)),
+    }
     heading("the Python package");
     tally.add(python::test(environment, None));
     heading("packages");
@@ -56,30 +59,54 @@ pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command
     cargo
 }
 
+/// Whether the lines that are shown are printed at once, or returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    AtOnce,
+    AtEnd,
+}
+
 /// Runs a test command and counts test by test. Shows cargo's messages, failures, and one line per
 /// test binary.
-pub(crate) fn cargo_test(mut command: Command) -> Result<Tally> {
-    // One pipe for both streams, so that each result stays below the name of its binary.
-    let (lines, both) = std::io::pipe()?;
-    command.stdin(Stdio::null()).stdout(both.try_clone()?);
-    let mut child = command.stderr(both).spawn().context("cargo test")?;
-    // The command holds our write ends of the pipe; reading ends only once they are closed.
-    drop(command);
-    let mut reader = Reader::default();
-    for line in BufReader::new(lines).split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
-        if reader.line(&line) == Show::Yes {
-            println!("{line}");
+pub(crate) fn cargo_test(command: Command) -> Result<Tally> {
+    run_tests(command, "cargo test", Shown::AtOnce).0
+}
+
+/// Same as [`cargo_test`] for a command of the given name. The lines that it has not printed are
+/// also returned.
+pub(crate) fn run_tests(
+    mut command: Command,
+    name: &str,
+    shown: Shown,
+) -> (Result<Tally>, Vec<String>) {
+    let mut kept = Vec::new();
+    let mut run = || {
+        // One pipe for both streams, so that each result stays below the name of its binary.
+        let (lines, both) = std::io::pipe()?;
+        command.stdin(Stdio::null()).stdout(both.try_clone()?);
+        let mut child = command.stderr(both).spawn().context(name.to_owned())?;
+        // The command holds our write ends of the pipe; reading ends only once they are closed.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut reader = Reader::default();
+        for line in BufReader::new(lines).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            match (reader.line(&line), shown) {
+                (Show::No, _) => {}
+                (Show::Yes, Shown::AtOnce) => println!("{line}"),
+                (Show::Yes, Shown::AtEnd) => kept.push(line.into_owned()),
+            }
         }
-    }
-    let mut tally = reader.finish();
-    if !child.wait()?.success() && tally.failures.is_empty() {
-        tally
-            .failures
-            .push("cargo test, before or outside the tests".to_owned());
-    }
-    Ok(tally)
+        let mut tally = reader.finish();
+        if !child.wait()?.success() && tally.failures.is_empty() {
+            tally
+                .failures
+                .push(format!("{name}, before or outside the tests"));
+        }
+        Ok(tally)
+    };
+    let result = run();
+    (result, kept)
 }
 
 fn clippy() -> Command {

@@ -136,12 +136,16 @@ fn reference_models_by_jumps() {
     }
 }
 
-/// Is every built-in drive recovered exactly?
+/// Is every built-in drive recovered exactly? Outside the soak, `walk` does not walk over the
+/// largest ones, whose millions of tracks take most of the time.
 #[test]
 fn built_in_drives() {
+    let more = testkit::repeats(1) > 1;
     for drive in built_in() {
         exact(&drive, Algorithm::Tree);
-        exact(&drive, Algorithm::Walk);
+        if drive.geometry.track_count() < 2_000_000 || more {
+            exact(&drive, Algorithm::Walk);
+        }
         // Most of the larger drives have serpentines, where `dixtrac` falls back to walking.
         if drive.geometry.track_count() < 500_000 {
             exact(&drive, Algorithm::Dixtrac);

@@ -33,7 +33,7 @@ fn work(seed: u64, steps: u64, watch: f64, lies: bool) -> User {
 #[test]
 fn no_read_is_stale() {
     let (mut crashes, mut lossy, mut plans) = (0, 0, [0; 4]);
-    for seed in 0..testkit::repeats(40) {
+    for seed in 0..testkit::repeats(16) {
         eprintln!("seed {seed}");
         let user = work(seed, 400, 0.1, false);
         crashes += user.crashes;
@@ -42,7 +42,7 @@ fn no_read_is_stale() {
     }
     // Asserts that every kind of plan was carried out.
     assert!(
-        crashes > 2_000 && lossy * 20 > crashes,
+        crashes > 800 && lossy * 20 > crashes,
         "{crashes} crashes, {lossy} with a loss"
     );
     assert!(plans.iter().all(|count| *count > 20), "{plans:?}");

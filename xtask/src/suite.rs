@@ -1,0 +1,128 @@
+//! All tests of the workspace: built once, then run two test binaries at a time.
+//!
+//! `cargo test` runs one test binary after the other. The tests of the command mostly wait for
+//! drives in real time, so the other tests run beside them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use crate::shell;
+use crate::tally::Tally;
+use crate::test::{Shown, run_tests};
+
+/// The package whose tests run beside all others.
+const WAITING: &str = "traxtent";
+
+/// The part of cargo's messages that describes a test binary.
+#[derive(Deserialize)]
+struct Artifact {
+    #[serde(default)]
+    manifest_path: PathBuf,
+    target: Target,
+    #[serde(default)]
+    profile: Profile,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// A set of tests that one command runs.
+struct Job {
+    name: String,
+    command: Command,
+}
+
+/// Runs all tests of the workspace, including doctests, with the features of the released packages.
+pub(crate) fn run() -> Result<Tally> {
+    let binaries = build()?;
+    ensure!(!binaries.is_empty(), "cargo built no test");
+    let (mut waiting, mut others) = (VecDeque::new(), VecDeque::new());
+    for binary in &binaries {
+        let folder = binary.manifest_path.parent().context("no folder")?;
+        let lane = match folder.file_name() {
+            Some(name) if name == WAITING => &mut waiting,
+            _ => &mut others,
+        };
+        lane.push_back(binary.job(folder)?);
+    }
+    let mut doctests = cargo_test();
+    doctests.args(["--doc", "--", "--show-output"]);
+    others.push_back(Job {
+        name: "doctests".to_owned(),
+        command: doctests,
+    });
+    let all = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for lane in [waiting, others] {
+            let all = &all;
+            scope.spawn(move || lane.into_iter().for_each(|job| job.run(all)));
+        }
+    });
+    Ok(all.into_inner())
+}
+
+/// The command that builds and runs the tests of the workspace.
+fn cargo_test() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--workspace", "--features", "traxtent/parquet"]);
+    cargo
+}
+
+/// Builds the tests, and returns their binaries.
+fn build() -> Result<Vec<Artifact>> {
+    let mut cargo = cargo_test();
+    cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]);
+    let built = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let built = built.context("cargo test --no-run")?;
+    if !built.status.success() {
+        bail!("cargo test --no-run: {}", built.status);
+    }
+    // Messages of other kinds have other keys.
+    let messages = built.stdout.split(|byte| *byte == b'\n');
+    let artifacts = messages.filter_map(|line| serde_json::from_slice::<Artifact>(line).ok());
+    let is_test = |artifact: &Artifact| artifact.profile.test && artifact.executable.is_some();
+    Ok(artifacts.filter(is_test).collect())
+}
+
+impl Artifact {
+    /// Returns the job that runs the binary in its package's folder, as `cargo test` does.
+    fn job(&self, folder: &Path) -> Result<Job> {
+        let package = folder.strip_prefix(shell::root())?.display();
+        let mut command = Command::new(self.executable.as_ref().context("no binary")?);
+        command.current_dir(folder).arg("--show-output");
+        Ok(Job {
+            name: format!("{package}: {}", self.target.name),
+            command: shell::without_package(command),
+        })
+    }
+}
+
+impl Job {
+    /// Runs the tests, prints their results as a whole, and counts them.
+    fn run(self, all: &Mutex<Tally>) {
+        let Job { name, command } = self;
+        let begun = Instant::now();
+        let (result, lines) = run_tests(command, &name, Shown::AtEnd);
+        let mut all = all.lock();
+        println!("{name}: {:.1} s", begun.elapsed().as_secs_f64());
+        lines.iter().for_each(|line| println!("    {line}"));
+        match result {
+            Ok(tests) => all.add(tests),
+            Err(error) => all.check(&name, Err(error)),
+        }
+    }
+}
