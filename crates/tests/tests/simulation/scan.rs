@@ -245,6 +245,24 @@ fn regions() {
     }
 }
 
+/// Are searches exact that begin with a track of slightly more than a power of two sectors? On a
+/// drive with zero-latency access, a read of almost a whole track ends one revolution after the arm
+/// arrives; its time says nothing about its sectors.
+#[test]
+fn places_that_begin_with_a_track() {
+    let drive = Drive::built_in("st2000dm006");
+    let map = TrackMap::of_sizes(drive.geometry.track_sizes());
+    // 2,144 sectors. Each of the hundred places begins with a track, and is far from the others.
+    let first = map.tracks().find(|track| track.sectors == 2144);
+    let first = first.expect("a zone of this drive").first_lbn.0;
+    let region = Region {
+        first: Lbn(first),
+        end: Lbn(first + 100 * 500 * 2144),
+        aligned: true,
+    };
+    exact(&drive, region);
+}
+
 /// Does a scan end on request, with the tracks that it has found?
 #[test]
 fn a_scan_can_be_stopped() {
