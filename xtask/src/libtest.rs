@@ -1,7 +1,12 @@
-//! Parses the output of `cargo test -- --show-output`.
+//! Runs tests, and parses the output of `cargo test -- --show-output`.
 //!
 //! A test that printed `skipped: REASON` has passed according to the test runner; here it counts as
 //! skipped. Ignored tests count as skipped too.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
 
 use crate::tally::Tally;
 
@@ -10,6 +15,56 @@ use crate::tally::Tally;
 pub(crate) enum Show {
     Yes,
     No,
+}
+
+/// Whether the lines that are shown are printed at once, or returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    AtOnce,
+    AtEnd,
+}
+
+/// Runs a test command and counts test by test. Shows cargo's messages, failures, and one line per
+/// test binary.
+pub(crate) fn cargo_test(command: Command) -> Result<Tally> {
+    run_tests(command, "cargo test", Shown::AtOnce).0
+}
+
+/// Same as [`cargo_test`] for a command of the given name. The lines that it has not printed are
+/// also returned.
+pub(crate) fn run_tests(
+    mut command: Command,
+    name: &str,
+    shown: Shown,
+) -> (Result<Tally>, Vec<String>) {
+    let mut kept = Vec::new();
+    let mut run = || {
+        // One pipe for both streams, so that each result stays below the name of its binary.
+        let (lines, both) = std::io::pipe()?;
+        command.stdin(Stdio::null()).stdout(both.try_clone()?);
+        let mut child = command.stderr(both).spawn().context(name.to_owned())?;
+        // The command holds our write ends of the pipe; reading ends only once they are closed.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut reader = Reader::default();
+        for line in BufReader::new(lines).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            match (reader.line(&line), shown) {
+                (Show::No, _) => {}
+                (Show::Yes, Shown::AtOnce) => println!("{line}"),
+                (Show::Yes, Shown::AtEnd) => kept.push(line.into_owned()),
+            }
+        }
+        let mut tally = reader.finish();
+        if !child.wait()?.success() && tally.failures.is_empty() {
+            tally
+                .failures
+                .push(format!("{name}, before or outside the tests"));
+        }
+        Ok(tally)
+    };
+    let result = run();
+    (result, kept)
 }
 
 /// The state of the parser: feed it the lines in order, then take the tally.

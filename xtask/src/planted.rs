@@ -12,7 +12,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::tally::Tally;
-use crate::{shell, test, tree};
+use crate::{libtest, shell, test, tree};
 
 /// The planted bugs to try.
 #[derive(clap::Args)]
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         }
         tree::copy(&tree)?;
         apply(&one.path, &tree)?;
-        let tried = test::cargo_test(one.command(&tree, &home.join("target")))?;
+        let tried = libtest::cargo_test(one.command(&tree, &home.join("target")))?;
         match one.outcome(&tried) {
             Outcome::Caught => println!("caught {} by {}", one.name, one.test),
             Outcome::Missed(_) => println!("missed {} by {}", one.name, one.test),

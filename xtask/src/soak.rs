@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{book, guest, packages, python, test};
+use crate::{book, guest, libtest, packages, python, test};
 
 /// The length of the soak.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut command = test::test_command(&options.package, options.tests.as_deref());
     command.env("TRAXTENT_SOAK", options.factor.to_string());
     command.env("PROPTEST_CASES", (USUAL_CASES * options.factor).to_string());
-    let mut tally = test::cargo_test(command)?;
+    let mut tally = libtest::cargo_test(command)?;
     if !options.package.is_empty() || options.tests.is_some() {
         return Ok(tally.report());
     }

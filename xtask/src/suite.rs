@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
+use crate::libtest::{Shown, run_tests};
 use crate::shell;
 use crate::tally::Tally;
-use crate::test::{Shown, run_tests};
 
 /// The package whose tests run beside all others.
 const WAITING: &str = "traxtent";

@@ -1,13 +1,11 @@
 //! `cargo xtask test`: all checks in one command.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
 use crate::{cycles, fuzz, guest, packages, python, shell, suite, words};
 
@@ -57,56 +55,6 @@ pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command
     };
     cargo.args(filter).args(["--", "--show-output"]);
     cargo
-}
-
-/// Whether the lines that are shown are printed at once, or returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    AtOnce,
-    AtEnd,
-}
-
-/// Runs a test command and counts test by test. Shows cargo's messages, failures, and one line per
-/// test binary.
-pub(crate) fn cargo_test(command: Command) -> Result<Tally> {
-    run_tests(command, "cargo test", Shown::AtOnce).0
-}
-
-/// Same as [`cargo_test`] for a command of the given name. The lines that it has not printed are
-/// also returned.
-pub(crate) fn run_tests(
-    mut command: Command,
-    name: &str,
-    shown: Shown,
-) -> (Result<Tally>, Vec<String>) {
-    let mut kept = Vec::new();
-    let mut run = || {
-        // One pipe for both streams, so that each result stays below the name of its binary.
-        let (lines, both) = std::io::pipe()?;
-        command.stdin(Stdio::null()).stdout(both.try_clone()?);
-        let mut child = command.stderr(both).spawn().context(name.to_owned())?;
-        // The command holds our write ends of the pipe; reading ends only once they are closed.
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut reader = Reader::default();
-        for line in BufReader::new(lines).split(b'\n') {
-            let line = line?;
-            let line = String::from_utf8_lossy(&line);
-            match (reader.line(&line), shown) {
-                (Show::No, _) => {}
-                (Show::Yes, Shown::AtOnce) => println!("{line}"),
-                (Show::Yes, Shown::AtEnd) => kept.push(line.into_owned()),
-            }
-        }
-        let mut tally = reader.finish();
-        if !child.wait()?.success() && tally.failures.is_empty() {
-            tally
-                .failures
-                .push(format!("{name}, before or outside the tests"));
-        }
-        Ok(tally)
-    };
-    let result = run();
-    (result, kept)
 }
 
 fn clippy() -> Command {

@@ -157,8 +157,8 @@ impl Observer for PythonObserver {
 }
 
 /// Does work in a thread of its own, while this thread looks for signals and shows progress. Work
-/// whose own threads ask whether to stop needs this: Python handles signals in its main thread only.
-/// A panic becomes an exception.
+/// whose own threads ask whether to stop needs this, because Python handles signals in its main
+/// thread only. A panic becomes an exception.
 pub(crate) fn in_thread<T: Send>(
     observer: &PythonObserver,
     work: impl FnOnce(&StopWatch<'_>) -> T + Send,

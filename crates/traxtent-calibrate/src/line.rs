@@ -183,8 +183,8 @@ mod tests {
         assert!(line.sector_deviation_ms < 0.001, "{line:?}");
     }
 
-    /// Is the line found if hardly any request after a write is a hit, and the densest band of those
-    /// requests consists of accesses to the media of a few sizes?
+    /// Is the line found if hardly any request after a write is a hit, and the densest band of
+    /// those requests consists of accesses to the media of a few sizes?
     #[test]
     fn hits_stand_out_after_reads_alone() {
         let mut rng = Rng::new(1);

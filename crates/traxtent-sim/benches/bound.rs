@@ -245,8 +245,8 @@ impl Heads {
         }
     }
 
-    /// Stops the read-ahead after the sector that is under the head. Returns the time from which the
-    /// arm may move.
+    /// Stops the read-ahead after the sector that is under the head. Returns the time from which
+    /// the arm may move.
     fn stop_read_ahead(&mut self, now: SimTime) -> SimTime {
         let now = now.max(self.free);
         let Some(ahead) = self.ahead.take() else {

@@ -66,13 +66,17 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     for reason in [
         "verify: the drive does not support VERIFY",
         "read-fua: the drive does not support force unit access",
-        "read: reading the same sector again takes 0.",
-        "faster than any disk turns (3 ms at 20,000 RPM)",
         "caching stays on: the drive does not support cache control",
         "read-interleaved: distant sectors that have not been read before arrive in 0.",
     ] {
         assert!(why.contains(reason), "{reason:?} is not in {why:?}");
     }
+    // On a busy machine, some reads of a sector take longer than others.
+    let is_too_fast = why.contains("read: reading the same sector again takes 0.")
+        && why.contains("faster than any disk turns (3 ms at 20,000 RPM)");
+    let has_no_period = why.contains("read: the same sector, read at random times, takes a median")
+        && why.contains("does not arrive at multiples of any revolution from 3 to 30 ms");
+    assert!(is_too_fast || has_no_period, "{why:?}");
 }
 
 /// Is the size of an image file given in sectors, and is the file refused as a rotating disk, with

@@ -295,7 +295,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         let (first, _) = self.at;
         let (mut reached, mut more) = (0, 1);
         self.pitch = 0.0;
-        // Longer reads end one revolution after the head arrives, on drives with zero-latency access.
+        // On drives with zero-latency access, longer reads end one revolution after the head
+        // arrives.
         while first + more < self.shared.capacity && more as f64 * self.pitch <= LOST {
             let Some(excess) = self.excess(first, first + more + 1).await? else {
                 break;

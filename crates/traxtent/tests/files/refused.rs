@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use traxtent_file::file_extents;
 use traxtent_model::drive::Drive;
@@ -142,7 +143,7 @@ fn a_full_file_system_loses_nothing() {
     // of delayed writes, more of them on some machines, and frees them when the data are written.
     let fill = || {
         let mut file = File::create(&filler).unwrap();
-        let mut written = 0;
+        let (mut written, mut in_vain) = (0, 0);
         loop {
             let before = written;
             for size in [64 << 10, 4 << 10] {
@@ -151,8 +152,13 @@ fn a_full_file_system_loses_nothing() {
                 }
             }
             let _ = file.sync_all();
-            if written == before {
+            // A busy machine frees them later.
+            in_vain = if written == before { in_vain + 1 } else { 0 };
+            if in_vain == 3 {
                 return written;
+            }
+            if in_vain > 0 {
+                thread::sleep(Duration::from_millis(100));
             }
         }
     };
