@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from traxtent import Drive, simulate
+from traxtent import Drive, simulate, sweep
 
 WORKLOAD = "random,read=50%,size=8,count=400"
 
@@ -66,3 +66,23 @@ def test_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
         progress=True,
     )
     assert "requests" in capsys.readouterr().err
+
+
+def test_sweeps_take_frames() -> None:
+    """Does a sweep take requests as a frame of pandas or polars, as simulations do?"""
+    requests = {"at_ms": [0.0, 10.0], "op": ["read", "write"], "lbn": [0, 1000], "sectors": [8, 8]}
+    polars = pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
+    for frame in [polars.DataFrame(requests), pandas.DataFrame(requests)]:
+        table = sweep(["atlas10k2", "atlas10k"], frame, progress=False)
+        assert [row["requests"] for row in table] == [2, 2]
+
+
+def test_logarithmic_plots_end_with_the_data() -> None:
+    """Does a logarithmic axis cover only shares that occur, and do two results get a legend?"""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    result = simulate("atlas10k2", "random,size=8,count=1000")
+    axes = result.plot(pyplot.subplots()[1], log_y=True)
+    assert min(axes.lines[0].get_ydata()) >= 0.9 / 1000
+    result.plot(axes)
+    assert len(axes.get_legend().get_texts()) == 2

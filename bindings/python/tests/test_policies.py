@@ -34,7 +34,7 @@ def test_a_scheduler_picks_as_the_built_in_one(pick: Any, name: str) -> None:
 
 
 def test_the_view_of_the_queue() -> None:
-    """Do the view's lists, items and times agree, and is it invalid after the scheduler has returned?"""
+    """Do the view's lists, items and times agree, and is it invalid after the decision?"""
     kept: list[WaitingQueue] = []
     items = []
 

@@ -6,7 +6,8 @@
 10000
 
 Times are in milliseconds of simulated time, sizes in logical sectors, and positions are LBNs
-(logical block numbers), unless a name says otherwise. All errors are of the class `TraxtentError`.
+(logical block numbers), unless a name says otherwise. What is refused raises a
+`TraxtentError`; an argument of a wrong Python type, a `TypeError`.
 """
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate

@@ -33,23 +33,29 @@ class SvgPicture:
 
 def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:
     """Draw the distribution of response times with matplotlib, or as SVG without it."""
+    name = f"{result.drive.target}, {result.workload}"
+    is_own = ax is None
     if ax is None:
         try:
             pyplot = importlib.import_module("matplotlib.pyplot")
         except ImportError:
             return SvgPicture(result.to_svg(log_x=log_x, log_y=log_y))
         ax = pyplot.subplots()[1]
-    times = [time for time, _ in result.distribution]
-    shares = [share for _, share in result.distribution]
+    points = list(result.distribution)
     if log_y:
-        shares = [max(1 - share, 1e-9) for share in shares]
+        # No request is slower than the slowest, and a logarithmic axis has no zero.
+        points = [(time, 1 - share) for time, share in points if share < 1]
         ax.set_yscale("log")
+    times, shares = [time for time, _ in points], [share for _, share in points]
     if log_x:
         ax.set_xscale("log")
-    ax.step(times, shares, where="post", label=result.drive.target)
+    ax.step(times, shares, where="post", label=name)
     ax.set_xlabel("response time, ms")
     ax.set_ylabel("share of slower requests" if log_y else "share of requests")
-    ax.set_title(result.workload)
+    if is_own:
+        ax.set_title(name)
+    else:
+        ax.legend()
     return ax
 
 

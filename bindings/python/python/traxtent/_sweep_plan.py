@@ -266,7 +266,7 @@ def _workloads(
     if not named:
         raise InputError("workloads: there is none")
     for _, workload in named:
-        if workload == "-":
+        if isinstance(workload, str) and workload == "-":
             raise InputError("workloads: standard input can be read only once")
         if isinstance(workload, Generator | Iterator):
             raise InputError(
