@@ -7,7 +7,7 @@
 //! revolution later (paper T, section 2.2, "Zero-latency access").
 
 use super::disturbances::RetryTable;
-use crate::geometry::{Geometry, Piece, Track};
+use crate::geometry::{Geometry, Piece, PieceCursor, Track};
 use crate::mechanics::{HeadMove, HeadPosition, Mechanics, TrackRotation};
 use crate::profile::Profile;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
@@ -188,12 +188,24 @@ impl AccessModel<'_> {
     /// and the number of additional revolutions that they take.
     #[inline(always)]
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
+        self.next_piece(&mut PieceCursor::default(), lbn, most, write)
+    }
+
+    /// Same as [`AccessModel::piece`] for one of several pieces in LBN order.
+    #[inline(always)]
+    fn next_piece(
+        &self,
+        cursor: &mut PieceCursor,
+        lbn: Lbn,
+        most: u32,
+        write: bool,
+    ) -> (Piece, u32) {
         let (most, retries) = if write {
             (most, 0)
         } else {
             self.slow.reach(lbn, most)
         };
-        (self.geometry.piece(lbn, most), retries)
+        (self.geometry.next_piece(cursor, lbn, most), retries)
     }
 
     /// Same as [`AccessModel::piece`] for a read of sectors that are probably on `track`.
@@ -243,9 +255,11 @@ pub(super) fn sweep(
 ) -> (HeadPosition, SimTime) {
     let (mut position, mut now) = (from, ready);
     let mut done = 0;
+    let mut cursor = PieceCursor::default();
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
-        let piece = platters.piece(lbn, access.sectors - done, access.write);
+        let rest = access.sectors - done;
+        let piece = platters.next_piece(&mut cursor, lbn, rest, access.write);
         let leg = leg(platters, (position, now), piece, access, done);
         (position, now) = (HeadPosition::from(&leg.piece.track), leg.end);
         done += leg.piece.sectors;

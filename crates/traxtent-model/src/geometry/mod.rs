@@ -36,7 +36,7 @@ pub use spec::{
 
 use shape::Slot;
 use traxtent_units::{Angle, Cylinder, Lbn, Sectors, Surface};
-use tree::{FoundTrack, NodeId, Tree};
+use tree::{FoundInBranch, FoundTrack, NodeId, Tree};
 
 /// The layout of a drive.
 #[derive(Clone, Debug)]
@@ -99,6 +99,10 @@ pub struct Piece {
     /// The number of slots from the first to the last, including bad slots between them.
     pub slots: u32,
 }
+
+/// The track of the last of several pieces in LBN order, for [`Geometry::next_piece`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PieceCursor(Option<FoundInBranch>);
 
 /// A physical sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -269,12 +273,25 @@ impl Geometry {
     // Always inlined. The piece is then written directly to its place, not copied.
     #[inline(always)]
     pub fn piece(&self, lbn: Lbn, max_sectors: u32) -> Piece {
+        self.next_piece(&mut PieceCursor::default(), lbn, max_sectors)
+    }
+
+    /// Same as [`Geometry::piece`], but mostly faster if `lbn` follows the piece for which `cursor`
+    /// was last used.
+    ///
+    /// # Panics
+    /// Panics if `lbn` is beyond the drive's end.
+    #[inline(always)]
+    pub fn next_piece(&self, cursor: &mut PieceCursor, lbn: Lbn, max_sectors: u32) -> Piece {
         assert!(
             lbn.0 < self.capacity,
             "LBN {lbn} is beyond the end, {}",
             self.capacity
         );
-        let found = self.tree.find_sector(self.root, lbn.0);
+        let next = cursor.0.and_then(|last| last.next(lbn.0));
+        let found = next.unwrap_or_else(|| self.tree.find_in_branch(self.root, lbn.0));
+        cursor.0 = Some(found);
+        let found = found.track;
         let track = track(&found);
         let k = (lbn.0 - found.first) as u32;
         let mut sectors = max_sectors.clamp(1, found.shape.sectors - k);

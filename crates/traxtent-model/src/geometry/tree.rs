@@ -135,6 +135,42 @@ pub(super) struct FoundTrack {
     pub(super) shape: Shape,
 }
 
+/// The tracks that follow a track in its branch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Followers {
+    count: u64,
+    step: Offset,
+}
+
+/// A track that was found, from which the next one is found without a search if it is in the same
+/// branch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundInBranch {
+    pub(super) track: FoundTrack,
+    followers: Followers,
+}
+
+impl FoundInBranch {
+    /// Returns the next track if it begins with `sector` and is in the same branch.
+    #[inline]
+    pub(super) fn next(&self, sector: u64) -> Option<FoundInBranch> {
+        let FoundInBranch { track, followers } = *self;
+        let is_next = sector == track.first + u64::from(track.shape.sectors);
+        (is_next && followers.count > 0).then(|| FoundInBranch {
+            track: FoundTrack {
+                index: track.index + 1,
+                first: sector,
+                spot: track.spot.plus(followers.step, 1),
+                shape: track.shape,
+            },
+            followers: Followers {
+                count: followers.count - 1,
+                ..followers
+            },
+        })
+    }
+}
+
 /// The arena that holds all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
@@ -243,6 +279,12 @@ impl Tree {
     /// number of sectors in the node.
     #[inline]
     pub(super) fn find_sector(&self, node: NodeId, sector: u64) -> FoundTrack {
+        self.find_in_branch(node, sector).track
+    }
+
+    /// Same as [`Tree::find_sector`], with the tracks that follow in the same branch.
+    #[inline]
+    pub(super) fn find_in_branch(&self, node: NodeId, sector: u64) -> FoundInBranch {
         self.descend(
             node,
             sector,
@@ -274,6 +316,7 @@ impl Tree {
                 range.start + self.branches[range].partition_point(|b| b.track <= rest) - 1
             },
         )
+        .track
     }
 
     #[inline(always)]
@@ -283,7 +326,7 @@ impl Tree {
         mut rest: u64,
         key: impl Fn(&Branch) -> (u64, u64),
         pick: impl Fn(NodeId, u64) -> usize,
-    ) -> FoundTrack {
+    ) -> FoundInBranch {
         let (mut index, mut first, mut spot) = (0, 0, Offset::default());
         loop {
             let branch = &self.branches[pick(node, rest)];
@@ -292,9 +335,11 @@ impl Tree {
             index += branch.track;
             first += branch.sector;
             let mut instance = branch.at;
+            let mut count = branch.repeat - 1;
             // Without a look at `rest`, because processors cannot predict it.
-            if branch.repeat > 1 {
+            if count > 0 {
                 let k = divide(rest, each);
+                count -= k;
                 rest -= k * each;
                 index += k * branch.tracks;
                 first += k * branch.sectors;
@@ -305,12 +350,15 @@ impl Tree {
                 BranchOf::Node(child) => node = child,
                 BranchOf::Track(shape) => {
                     let shape = self.shapes[shape as usize];
-                    return FoundTrack {
+                    let track = FoundTrack {
                         index,
                         first,
                         spot,
                         shape,
                     };
+                    let step = branch.step;
+                    let followers = Followers { count, step };
+                    return FoundInBranch { track, followers };
                 }
             }
         }
