@@ -99,6 +99,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
     }
 
     /// Takes a request at its arrival time. All work due earlier must have been done.
+    #[inline]
     pub fn arrive(&mut self, arrival: Arrival, load: U::Payload) -> Result<(), Refused<U::Error>> {
         if self.queue.is_empty() && self.has_room() {
             self.schedule

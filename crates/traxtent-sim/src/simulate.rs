@@ -33,6 +33,14 @@ pub struct Host {
 #[derive(Clone)]
 struct Placement(Arc<dyn Fn(&mut Arrival) + Send + Sync>);
 
+impl Placement {
+    /// Returns the request as the user places it.
+    fn place(&self, mut arrival: Arrival) -> Arrival {
+        self.0(&mut arrival);
+        arrival
+    }
+}
+
 impl fmt::Debug for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Placement")
@@ -217,10 +225,12 @@ impl Host {
     }
 
     /// Takes a request for a device of the host.
-    fn arrive(&mut self, mut arrival: Arrival) -> Result<(), SimulateError> {
-        if let Some(Placement(place)) = &self.placement {
-            place(&mut arrival);
-        }
+    #[inline]
+    fn arrive(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let arrival = match &self.placement {
+            None => arrival,
+            Some(placement) => placement.place(arrival),
+        };
         let (number, device, devices) = (arrival.tag + 1, arrival.device, self.devices());
         if device as usize >= devices {
             return Err(SimulateError::Device {
@@ -232,6 +242,11 @@ impl Host {
         if self.arrays.is_empty() {
             return self.queue(arrival);
         }
+        self.arrive_at_array(arrival)
+    }
+
+    fn arrive_at_array(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let number = arrival.tag + 1;
         let parts = self.arrays.arrive(arrival);
         let parts = parts.map_err(|error| SimulateError::Request { number, error })?;
         self.pass_on(parts)
@@ -245,6 +260,7 @@ impl Host {
     }
 
     /// Takes a request for a drive.
+    #[inline]
     fn queue(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
         let Arrival { at, device, .. } = arrival;
         let port = &mut self.ports[device as usize];

@@ -695,6 +695,8 @@ impl Drive {
         }
     }
 
+    // Always inlined. The completion is then written directly to its place, not copied.
+    #[inline(always)]
     fn complete(&mut self, completion: Completion) {
         debug_assert_eq!(
             completion.breakdown.total(),
@@ -702,9 +704,20 @@ impl Drive {
             "{completion:?}"
         );
         let completed = completion.completed;
+        let is_last = self
+            .done
+            .back()
+            .is_none_or(|last| last.completed <= completed);
         self.done.push_back(completion);
-        // Mostly it is the last.
+        if !is_last {
+            self.order_last();
+        }
+    }
+
+    /// Moves the newest completion to its place in order of time.
+    fn order_last(&mut self) {
         let mut place = self.done.len() - 1;
+        let completed = self.done[place].completed;
         while place > 0 && self.done[place - 1].completed > completed {
             self.done.swap(place - 1, place);
             place -= 1;

@@ -140,6 +140,7 @@ impl Drive {
         }
     }
 
+    #[inline(always)]
     pub(super) fn finish(
         &mut self,
         job: &DriveJob,
