@@ -27,9 +27,20 @@ pub(crate) fn cargo() -> Command {
 
 /// Returns the same command at the lowest priority, for work that runs alongside real-time tests.
 pub(crate) fn background_cargo() -> Command {
+    cargo_at(19)
+}
+
+/// Returns the same command at a lower priority.
+pub(crate) fn cargo_at(niceness: u8) -> Command {
+    at_root(at_niceness(niceness, cargo_program()))
+}
+
+/// Returns a command that runs a program at a lower priority. Niceness 0 keeps the priority, 19 is
+/// the lowest.
+pub(crate) fn at_niceness(niceness: u8, program: impl AsRef<OsStr>) -> Command {
     let mut nice = Command::new("nice");
-    nice.args(["-n", "19"]).arg(cargo_program());
-    at_root(nice)
+    nice.arg("-n").arg(niceness.to_string()).arg(program);
+    nice
 }
 
 fn cargo_program() -> OsString {

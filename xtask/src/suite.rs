@@ -1,7 +1,7 @@
 //! All tests of the workspace: built once, then run two test binaries at a time.
 //!
 //! `cargo test` runs one test binary after the other. The tests of the command mostly wait for
-//! drives in real time, so the other tests run beside them.
+//! drives in real time, so the other tests run beside them, at a lower priority.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ use crate::tally::Tally;
 
 /// The package whose tests run beside all others.
 const WAITING: &str = "traxtent";
+
+/// The niceness of the other tests.
+const LOWER: u8 = 10;
 
 /// The part of cargo's messages that describes a test binary.
 #[derive(Deserialize)]
@@ -53,13 +56,12 @@ pub(crate) fn run() -> Result<Tally> {
     let (mut waiting, mut others) = (VecDeque::new(), VecDeque::new());
     for binary in &binaries {
         let folder = binary.manifest_path.parent().context("no folder")?;
-        let lane = match folder.file_name() {
-            Some(name) if name == WAITING => &mut waiting,
-            _ => &mut others,
-        };
-        lane.push_back(binary.job(folder)?);
+        match folder.file_name() {
+            Some(name) if name == WAITING => waiting.push_back(binary.job(folder, 0)?),
+            _ => others.push_back(binary.job(folder, LOWER)?),
+        }
     }
-    let mut doctests = cargo_test();
+    let mut doctests = cargo_test(shell::cargo_at(LOWER));
     doctests.args(["--doc", "--", "--show-output"]);
     others.push_back(Job {
         name: "doctests".to_owned(),
@@ -75,16 +77,15 @@ pub(crate) fn run() -> Result<Tally> {
     Ok(all.into_inner())
 }
 
-/// The command that builds and runs the tests of the workspace.
-fn cargo_test() -> Command {
-    let mut cargo = shell::cargo();
+/// Makes cargo build and run the tests of the workspace.
+fn cargo_test(mut cargo: Command) -> Command {
     cargo.args(["test", "--workspace", "--features", "traxtent/parquet"]);
     cargo
 }
 
 /// Builds the tests, and returns their binaries.
 fn build() -> Result<Vec<Artifact>> {
-    let mut cargo = cargo_test();
+    let mut cargo = cargo_test(shell::cargo());
     cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]);
     let built = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let built = built.context("cargo test --no-run")?;
@@ -100,9 +101,10 @@ fn build() -> Result<Vec<Artifact>> {
 
 impl Artifact {
     /// Returns the job that runs the binary in its package's folder, as `cargo test` does.
-    fn job(&self, folder: &Path) -> Result<Job> {
+    fn job(&self, folder: &Path, niceness: u8) -> Result<Job> {
         let package = folder.strip_prefix(shell::root())?.display();
-        let mut command = Command::new(self.executable.as_ref().context("no binary")?);
+        let program = self.executable.as_ref().context("no binary")?;
+        let mut command = shell::at_niceness(niceness, program);
         command.current_dir(folder).arg("--show-output");
         Ok(Job {
             name: format!("{package}: {}", self.target.name),

@@ -17,7 +17,7 @@ use traxtent_probe::{
 };
 use traxtent_scsi::Faults;
 use traxtent_sim::SimTarget;
-use traxtent_units::Lbn;
+use traxtent_units::{Lbn, Sectors};
 
 /// A drive with its mechanics and its true layout.
 struct Drive {
@@ -253,7 +253,7 @@ fn places_that_begin_with_a_track() {
     let drive = Drive::built_in("st2000dm006");
     let map = TrackMap::of_sizes(drive.geometry.track_sizes());
     // 2,144 sectors. Each of the hundred places begins with a track, and is far from the others.
-    let first = map.tracks().find(|track| track.sectors == 2144);
+    let first = map.tracks().find(|track| track.sectors == Sectors(2144));
     let first = first.expect("a zone of this drive").first_lbn.0;
     let region = Region {
         first: Lbn(first),
