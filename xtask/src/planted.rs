@@ -12,7 +12,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::tally::Tally;
-use crate::{libtest, shell, test, tree};
+use crate::{libtest, shell, tree};
 
 /// The planted bugs to try.
 #[derive(clap::Args)]
