@@ -237,7 +237,7 @@ impl Heads {
             let landed = now + self.mechanics.reposition(position, to, write).total();
             let pass = pass(&self.mechanics, piece, landed);
             each(&pass, pass.in_order == pass.piece.sectors);
-            lbn = lbn + Sectors(u64::from(pass.piece.sectors));
+            lbn += Sectors(u64::from(pass.piece.sectors));
             if lbn >= request.end() {
                 return pass;
             }
