@@ -53,11 +53,11 @@ struct Job {
 pub(crate) fn run() -> Result<Tally> {
     let binaries = build()?;
     ensure!(!binaries.is_empty(), "cargo built no test");
-    let (mut waiting, mut others) = (VecDeque::new(), VecDeque::new());
+    let (mut waiting, mut others) = (Vec::new(), VecDeque::new());
     for binary in &binaries {
         let folder = binary.manifest_path.parent().context("no folder")?;
         match folder.file_name() {
-            Some(name) if name == WAITING => waiting.push_back(binary.job(folder, 0)?),
+            Some(name) if name == WAITING => waiting.push(binary.job(folder, 0)?),
             _ => others.push_back(binary.job(folder, LOWER)?),
         }
     }
@@ -67,12 +67,16 @@ pub(crate) fn run() -> Result<Tally> {
         name: "doctests".to_owned(),
         command: doctests,
     });
-    let all = Mutex::new(Tally::default());
-    std::thread::scope(|scope| {
-        for lane in [waiting, others] {
-            let all = &all;
-            scope.spawn(move || lane.into_iter().for_each(|job| job.run(all)));
+    let (all, others) = (Mutex::new(Tally::default()), Mutex::new(others));
+    let run_others = || {
+        while let Some(job) = { others.lock().pop_front() } {
+            job.run(&all);
         }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(run_others);
+        waiting.into_iter().for_each(|job| job.run(&all));
+        run_others();
     });
     Ok(all.into_inner())
 }
