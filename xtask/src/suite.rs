@@ -16,6 +16,9 @@ use crate::libtest::{Shown, run_tests};
 use crate::shell;
 use crate::tally::Tally;
 
+/// Selects the whole workspace, with the features of the released packages.
+pub(crate) const RELEASED: [&str; 3] = ["--workspace", "--features", "traxtent/parquet"];
+
 /// The package whose tests run beside all others.
 const WAITING: &str = "traxtent";
 
@@ -49,7 +52,7 @@ struct Job {
     command: Command,
 }
 
-/// Runs all tests of the workspace, including doctests, with the features of the released packages.
+/// Runs all tests of the workspace, including doctests.
 pub(crate) fn run() -> Result<Tally> {
     let binaries = build()?;
     ensure!(!binaries.is_empty(), "cargo built no test");
@@ -83,7 +86,7 @@ pub(crate) fn run() -> Result<Tally> {
 
 /// Makes cargo build and run the tests of the workspace.
 fn cargo_test(mut cargo: Command) -> Command {
-    cargo.args(["test", "--workspace", "--features", "traxtent/parquet"]);
+    cargo.arg("test").args(RELEASED);
     cargo
 }
 

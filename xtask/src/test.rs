@@ -49,8 +49,7 @@ pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command
     let mut cargo = shell::cargo();
     cargo.args(["test", "--no-fail-fast"]);
     match packages {
-        // With the features of the released packages.
-        [] => cargo.args(["--workspace", "--features", "traxtent/parquet"]),
+        [] => cargo.args(suite::RELEASED),
         some => cargo.args(some.iter().flat_map(|name| ["--package", name])),
     };
     cargo.args(filter).args(["--", "--show-output"]);
