@@ -5,7 +5,7 @@ use traxtent_units::Span;
 /// The parts of a response time. Their sum is exactly the response time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// Waiting for other requests.
+    /// Waiting for other requests, or for the end of a stall.
     pub queue: Span,
     /// The controller's command and completion processing.
     pub overhead: Span,

@@ -51,8 +51,9 @@ impl Reservations {
 }
 
 /// A bus that several drives share. One drive holds it at a time: from a command until the drive
-/// disconnects, and from its reselection until it has reported the completion. The bus is granted
-/// in the order of requests. When an access begins, it requests all the bus time that it will need.
+/// disconnects, and from its reselection until it has reported the completion. Drives get the bus
+/// in the order in which they request it. When an access begins, the drive requests all the bus
+/// time that the access will need.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBus(Arc<Mutex<Drives>>);
 
@@ -88,7 +89,8 @@ impl Bus {
         self.shared = Some((bus, number));
     }
 
-    /// Removes reservations that ended before `now`.
+    /// Removes the drive's reservations that have ended by `now`, and those on a shared bus that
+    /// ended [`RESERVATION_HISTORY`] earlier.
     #[inline]
     pub(super) fn advance(&mut self, now: SimTime) {
         self.transfers.advance(now);
@@ -261,15 +263,15 @@ pub(super) struct BusBehaviour {
 /// Transfers all sectors to the host, in LBN order, as they become available and not before `from`.
 /// `connected` is true if the drive has not left the bus since the command.
 ///
-/// Returns the begin of the first transfer and the end of the last one.
+/// Returns the start of the first transfer and the end of the last one.
 pub(super) fn deliver(
     bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     connected: bool,
 ) -> (SimTime, SimTime) {
-    // The drive transfers each sector at once if leaving the bus takes no time and it returns for
-    // a single sector.
+    // The drive transfers each sector at once if connecting and disconnecting take no time, and it
+    // connects for a single sector.
     let seamless = bus_behaviour.connect == Span::ZERO
         && bus_behaviour.disconnect == Span::ZERO
         && bus_behaviour.watermark <= 1;
@@ -334,7 +336,7 @@ fn chunks(
 /// Transfers all sectors to the host in the order in which the media deliver them, the first one at
 /// `first_there` and the last one at `media_end`. `connected` is the same as for [`deliver`].
 ///
-/// Returns the begin of the first transfer and the end of the last one.
+/// Returns the start of the first transfer and the end of the last one.
 pub(super) fn deliver_any_order(
     bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],

@@ -9,14 +9,14 @@ use std::ops::Range;
 use crate::profile::CacheSpec;
 use traxtent_units::{Lbn, Sectors, SimTime};
 
-/// The contents of a segment, in ascending order of suitability for other sectors.
+/// The state of a segment, in ascending order of suitability for reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Sectors that are not yet on the media.
     Dirty,
     /// Sectors, and more are being read into it.
     Reading,
-    /// Sectors in the same version as on the media.
+    /// Sectors that are the same on the media.
     Clean,
     /// Nothing.
     Empty,
@@ -56,7 +56,8 @@ pub(super) enum ReadPlace {
     Partial(usize),
     /// None in the buffer. The read fills this segment.
     Miss(usize),
-    /// Among data that are not yet on the media and must be written first.
+    /// Among data that is not yet on the media and must be written first, or no segment can be
+    /// used.
     Blocked,
 }
 
@@ -216,7 +217,7 @@ impl Cache {
                     (6, WritePlace::Append(i))
                 }
                 State::Dirty if overlap => return WritePlace::Blocked,
-                // Its sectors are about to be of no use.
+                // The write invalidates its sectors in any case.
                 State::Clean
                     if overlap && room && s.busy_until <= now && !self.spec.writes_update =>
                 {
@@ -231,7 +232,7 @@ impl Cache {
         if best.0 > 0 || !room {
             return best.2;
         }
-        // Sectors that the write updates are of use to reads.
+        // Reads can still use sectors that the write updates.
         let is_updated = |s: &Segment| self.spec.writes_update && overlaps(s, lbn, end);
         self.reusable(now, usable, is_updated)
             .map_or(WritePlace::Blocked, WritePlace::Fresh)
@@ -241,8 +242,8 @@ impl Cache {
     #[inline]
     fn near(&self, lbn: Lbn, end: Lbn) -> impl Iterator<Item = (usize, &Segment)> {
         let is_near = move |s: &Segment| (lbn <= s.end) & (s.start < end);
-        // Mostly there are none. Without branches, because processors cannot predict on which side
-        // of a segment a request is.
+        // Mostly there are none. The search has no branches, because processors cannot predict on
+        // which side of a segment a request is.
         let any = self.segments.iter().fold(false, |any, s| any | is_near(s));
         let segments = if any { &self.segments[..] } else { &[] };
         let segments = segments.iter().enumerate();
@@ -251,7 +252,7 @@ impl Cache {
 
     /// Returns the segment in `usable` that is best reused for other sectors at `now`: by its
     /// state, then by the time since its last use. `None` if the bus or the media still need all of
-    /// them. Of those with sectors, those that `keep` selects come last.
+    /// them. A segment that `keep` selects ranks with those that are being read into.
     #[inline]
     fn reusable(
         &self,
@@ -268,7 +269,7 @@ impl Cache {
                 (true, false) => s.state,
             };
             let rank = ((suitability as u64) << USE_BITS) + (UNSUITABLE - s.used);
-            // Without branches, because the order of use is random.
+            // There are no branches, because the order of use is random.
             index = if rank > best { Some(i) } else { index };
             best = best.max(rank);
         }
@@ -346,7 +347,7 @@ impl Cache {
         s.busy_until = s.busy_until.max(until);
     }
 
-    /// Extends the bounds of read-ahead into a segment. They only grow while the segment is in use.
+    /// Raises the bounds of read-ahead into a segment to at least `least` and `limit`.
     pub(super) fn bound_ahead(&mut self, index: usize, least: Lbn, limit: Lbn) {
         let s = &mut self.segments[index];
         s.ahead_least = s.ahead_least.max(least);
@@ -383,7 +384,7 @@ impl Cache {
         s.start = s.start.max(lbn.min(s.end));
     }
 
-    /// Accepts the sectors `[lbn, end)` of a write into a segment.
+    /// Accepts the sectors `[lbn, end)` of a write into a segment, and returns its index.
     pub(super) fn accept(&mut self, place: WritePlace, lbn: Lbn, end: Lbn) -> usize {
         let index = match place {
             WritePlace::Append(i) => i,
@@ -456,9 +457,9 @@ fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {
     intersect(s.start.0..s.end.0, lbn.0..end.0) && s.state != State::Empty
 }
 
-/// Returns whether `b` begins before the end of `a`, and `a` before that of `b`. `b` must not be
-/// empty. One comparison of differences decides, because processors cannot predict either of these
-/// two, but that most ranges are apart.
+/// Returns whether `b.start < a.end` and `a.start < b.end`. `b` must not be empty. A single
+/// comparison replaces these two: processors can predict that most ranges do not overlap, but not
+/// which of the two comes first.
 #[inline]
 fn intersect(a: Range<u64>, b: Range<u64>) -> bool {
     let lengths = (a.end - a.start) + (b.end - b.start);

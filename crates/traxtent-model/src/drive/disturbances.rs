@@ -39,7 +39,7 @@ impl Drive {
     /// Makes the drive do nothing from `now` to `until`. `now` must not be earlier than any time
     /// given before.
     ///
-    /// Completions that have not been reported are not reported before `until`. New requests wait.
+    /// Requests that are not complete at `now` do not complete before `until`. New requests wait.
     /// The platters continue to rotate.
     pub fn stall(&mut self, now: SimTime, until: SimTime) {
         self.run_until(now);

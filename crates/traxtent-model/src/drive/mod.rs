@@ -139,7 +139,7 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// Every read comes from the media, every write goes there, and there is no read-ahead.
+    /// Reads come from the media, writes complete on the media, and there is no read-ahead.
     pub const OFF: Caching = Caching {
         read: false,
         read_ahead: false,
@@ -164,7 +164,7 @@ struct DriveJob {
     submitted: SimTime,
     /// The time from which the arm may move for it.
     ready: SimTime,
-    /// The time at which its command has left the bus.
+    /// The time at which the drive has left the bus after its command.
     off_bus: SimTime,
     after_read: bool,
     /// Whether it begins where the previous command ended.
@@ -220,7 +220,7 @@ impl DriveJob {
     }
 }
 
-/// A command that waits for a bus that the drive does not release.
+/// A submitted command. It waits if the drive still keeps the bus for an earlier one.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     tag: Tag,
@@ -233,7 +233,8 @@ struct Command {
 enum Arm {
     /// The arm reads ahead if there is a read-ahead. Otherwise it is idle.
     Free,
-    /// The arm works for a request until `release`. Then follows the read-ahead, if there is one.
+    /// The arm works for a request until `release`. The read-ahead, if there is one, follows. For a
+    /// write, `writing` is its segment and the end of its sectors.
     Access {
         release: SimTime,
         writing: Option<(usize, Lbn)>,
@@ -246,7 +247,8 @@ struct PendingFlush {
     tag: Tag,
     request: Request,
     submitted: SimTime,
-    /// The time at which the latest of the preceding writes is on the media, if known.
+    /// The time at which all preceding writes are on the media, as far as it is known. It is not
+    /// before the flush's arrival or the end of a stall.
     latest: SimTime,
 }
 
@@ -277,8 +279,8 @@ pub struct Drive {
     /// The user's own policy, which takes the place of the schedule.
     policy: Option<Box<dyn QueuePolicy>>,
     arm: Arm,
-    /// The current read-ahead, or the one that follows the current access. It is apart from `arm`
-    /// because it is large, and would be copied with each change of the arm's activity.
+    /// The current read-ahead, or the one that follows the current access. It is not a part of
+    /// `arm`, because it is large and would be copied with each change of the arm's activity.
     read_ahead: Option<ReadAheadRun>,
     position: HeadPosition,
     /// The time from which the arm may move again after a read-ahead was stopped.
@@ -310,7 +312,8 @@ impl Drive {
     /// Creates a drive at rest, with its heads over the first cylinder.
     ///
     /// # Errors
-    /// Returns an error if a value of the profile is out of bounds.
+    /// Returns an error if a value of the profile is out of bounds, or if its geometry cannot be
+    /// built.
     pub fn new(profile: &Profile) -> Result<Drive, ProfileError> {
         profile.check()?;
         let geometry = Geometry::build(&profile.geometry)
@@ -366,8 +369,8 @@ impl Drive {
         }
     }
 
-    /// Connects the drive to a bus that other drives share. It waits for their transfers, and they
-    /// wait for its own. A clone uses the same bus.
+    /// Connects the drive to a bus that other drives share. The drive waits for their transfers,
+    /// and they wait for its transfers. A clone uses the same bus.
     pub fn share_bus(&mut self, bus: SharedBus) {
         self.bus.share(bus);
     }
@@ -490,6 +493,9 @@ impl Drive {
     ///
     /// # Errors
     /// Same as [`Drive::submit`].
+    ///
+    /// # Panics
+    /// Panics if an earlier request completes first.
     pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
         let tag = self.submit(now, request)?;
         loop {
@@ -521,8 +527,8 @@ impl Drive {
         self.done.iter()
     }
 
-    /// Returns whether every request is complete, and every write on the media, at the latest time
-    /// given.
+    /// Returns whether all completions have been reported, and all writes are on the media, at the
+    /// latest time given.
     pub fn is_idle(&self) -> bool {
         self.done.is_empty()
             && self.waiting.is_empty()
@@ -560,7 +566,7 @@ impl Drive {
         }
     }
 
-    /// Runs the arm from access to access until `now`.
+    /// Runs the arm from access to access, and starts commands that wait for the bus, until `now`.
     #[inline]
     fn run_until(&mut self, now: SimTime) {
         // Mostly nothing has happened.

@@ -4,7 +4,8 @@
 //! A sector of a write is transferred from the host only when the segment has room for it. A sector
 //! of a read leaves the media only when the segment has room for it. A sector that is not ready
 //! when it comes under the head waits for the next revolution, and so do the sectors after it.
-//! DiskSim 4.0 does the same, sector by sector.
+//! DiskSim 4.0 does the same, sector by sector. A smaller write that is still arriving over a bus
+//! slower than the media is computed in the same way.
 //!
 //! Left out: other requests that use the bus between two transfers of such a write.
 

@@ -13,9 +13,9 @@ use traxtent_units::{Angle, Lbn, SimTime, Span};
 /// A queue scheduler of the user: chooses the waiting request that a drive serves next.
 ///
 /// The drive asks it whenever the arm is free and at least two requests wait. A single request is
-/// served without a question. Two rules of the drive come after the choice, as they do after that
-/// of a built-in scheduler: requests for the same sectors keep their order unless both are reads,
-/// and a request that the buffer has no room for waits until an accepted write has left it.
+/// served without asking. Two rules of the drive override the choice, as they override that of a
+/// built-in scheduler. Requests for the same sectors keep their order unless both are reads. If the
+/// buffer cannot take the request yet, a write that it has already accepted is served first.
 ///
 /// ```
 /// use traxtent_model::drive::{Drive, HeadView, QueuePolicy, Waiting};
@@ -65,7 +65,7 @@ impl Clone for Box<dyn QueuePolicy> {
 /// The state of the heads when a request is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadView {
-    /// The position that the last access left the heads at.
+    /// The position at which the last access left the heads.
     pub position: HeadPosition,
     /// The angle of the platter that is under the heads.
     pub angle: Angle,

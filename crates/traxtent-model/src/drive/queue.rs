@@ -18,8 +18,8 @@ impl Drive {
         let mut index = self.choose(now)?;
         let waiting = &self.waiting;
         // Requests for the same sectors keep their order, including those that are linked through
-        // others. If the buffer has no room for a write, a write that it has already accepted goes
-        // first.
+        // others. If the buffer has no room for the request, or a read needs sectors that must be
+        // written first, a write that the buffer has already accepted goes first.
         while let Some(older) = (0..index).find(|&i| {
             waiting[i].overlaps(&waiting[index])
                 && (waiting[i].is_write() || waiting[index].is_write())
@@ -39,11 +39,11 @@ impl Drive {
             && self.cache.find_read(now, job.request.lbn, job.end()) == ReadPlace::Blocked
         {
             let blocker = |other: &DriveJob| other.accepted.is_some() && other.overlaps(job);
-            let by_segment = |other: &DriveJob| other.accepted.is_some();
+            let is_accepted = |other: &DriveJob| other.accepted.is_some();
             let first = waiting
                 .iter()
                 .position(blocker)
-                .or_else(|| waiting.iter().position(by_segment));
+                .or_else(|| waiting.iter().position(is_accepted));
             index = first.unwrap_or(index);
         }
         Some(self.waiting.remove(index))

@@ -91,8 +91,8 @@ impl ReadAheadRun {
         }
     }
 
-    /// Makes it read sectors in the order in which they pass. It has done so since before `since`,
-    /// the time at which it got the head.
+    /// Makes it read sectors in the order in which they pass. It gets the head at `since`, but
+    /// sectors that have passed before may already be in the buffer.
     pub(super) fn on_arrival(self, since: SimTime) -> ReadAheadRun {
         ReadAheadRun {
             on_arrival: true,
@@ -107,7 +107,7 @@ impl ReadAheadRun {
     }
 
     /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must
-    /// be that of all sectors of one track up to the limit.
+    /// be that of all sectors of one track up to the limit. A leg on another track is ignored.
     pub(super) fn with_leg(self, leg: &Leg) -> ReadAheadRun {
         let leg = CurrentLeg::from(leg);
         ReadAheadRun {

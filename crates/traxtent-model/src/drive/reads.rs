@@ -35,7 +35,7 @@ impl Fill {
 }
 
 /// A track whose sectors are all in the buffer at a known time, unless a command needs the arm
-/// before.
+/// earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeTrack {
     segment: usize,
@@ -56,8 +56,8 @@ struct MediaRead<'a> {
 
 /// The state of the arm when a read of the media begins.
 struct MediaStart {
-    /// The first sector to be read. It precedes the first sector missing from the buffer if
-    /// read-ahead is still on its way there.
+    /// The first sector to be read. It precedes the first sector missing from the buffer if the
+    /// read continues a leg of read-ahead that began earlier.
     from: Lbn,
     position: HeadPosition,
     /// The time from which the arm may move.
@@ -66,7 +66,7 @@ struct MediaStart {
 }
 
 impl MediaStart {
-    /// The number of sectors before the first that is not in the buffer.
+    /// The number of sectors to be read that are already in the buffer.
     fn known(&self, fill: Fill) -> u32 {
         fill.from.0.saturating_sub(self.from.0) as u32
     }
@@ -362,7 +362,8 @@ impl Drive {
     }
 
     /// Sends the sectors of a read to the host, first those in the buffer, then the others as they
-    /// arrive. Returns the time at which the last has been sent.
+    /// arrive. Returns the time at which the last has been sent. A verify sends nothing, so it ends
+    /// at `media_end`.
     #[inline]
     fn send_media(
         &mut self,
@@ -472,8 +473,8 @@ impl Drive {
         }
     }
 
-    /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
-    /// than it arrives. Returns `None` for other reads.
+    /// Returns the transfers of a read that is larger than its segment, is sent in order, and may
+    /// leave the segment more slowly than it arrives. Returns `None` for other reads.
     fn bus_transfer_out(&self, read: &MediaRead<'_>) -> Option<ReadTransfers> {
         let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
@@ -592,7 +593,7 @@ impl Drive {
             &access,
             0,
         );
-        // Appended after the request's own legs.
+        // `legs` is used as scratch space after the request's own legs.
         let from = HeadPosition::from(&first.piece.track);
         let (_, passed) = sweep(platters, from, first.end, &rest(first.next_lbn()), legs);
         legs.truncate(count);

@@ -2,9 +2,9 @@
 //! times.
 //!
 //! An access is divided into legs, one for each piece of a track. On each leg the head moves, waits
-//! for the sector with which it begins, and passes over all sectors of the piece. A zero-latency
-//! leg begins with the first sector of the piece that arrives under the head, and ends one
-//! revolution later (paper T, section 2.2, "Zero-latency access").
+//! for the sector with which it begins, and passes over all sectors of the piece. If the head
+//! reaches the track within the piece, a zero-latency leg begins with the next sector that arrives
+//! under the head, and ends one revolution later (paper T, section 2.2, "Zero-latency access").
 
 use super::disturbances::RetryTable;
 use crate::geometry::{Geometry, Piece, PieceCursor, Track};
@@ -112,7 +112,7 @@ impl SectorsInOrder {
     }
 }
 
-/// The quotient. Most products have 64 bits, which processors divide faster.
+/// The quotient. Most products fit in 64 bits, which processors divide faster.
 fn divide(product: u128, by: u64) -> u64 {
     match u64::try_from(product) {
         Ok(product) => product / by,
@@ -133,7 +133,7 @@ pub(super) struct DataArrival {
 }
 
 impl DataArrival {
-    /// All data arrives at `time`.
+    /// Returns the arrival of all data at `time`.
     pub(super) fn at(time: SimTime) -> DataArrival {
         DataArrival {
             from: time,
@@ -148,8 +148,8 @@ impl DataArrival {
         (self.from + Span(self.per_sector.0 * count)).min(self.full)
     }
 
-    /// Same for an access that begins with sector `base` of the write. If `base` is negative, the
-    /// access begins with sectors that are in the buffer already.
+    /// Returns the arrival for an access that begins with sector `base` of the write. If `base` is
+    /// negative, the access begins with sectors that are in the buffer already.
     pub(super) fn for_access(self, base: i64) -> DataArrival {
         let shift = self.per_sector.0 as i64 * base;
         DataArrival {
@@ -235,8 +235,8 @@ impl AccessModel<'_> {
         let slots = piece.track.slots;
         let partitions = if write { 1 } else { self.partitions.min(slots) };
         (1..partitions).map(move |copy| Piece {
-            // Spread evenly even if the partitions do not divide the track. Some of them are then
-            // one slot shorter.
+            // Spread evenly even if the slots are not a multiple of the partitions. Some partitions
+            // are then one slot shorter.
             first_slot: (piece.first_slot + copy * slots / partitions) % slots,
             ..piece
         })
@@ -372,8 +372,8 @@ pub(super) fn pass(
     }
 }
 
-/// Returns a zero-latency pass that begins inside the piece, or `None` if the head lands outside
-/// it.
+/// Returns a zero-latency pass that begins after the first sector of the piece, or `None` if the
+/// pass has to begin with the first sector.
 #[inline(always)]
 fn pass_from_middle(
     mechanics: &Mechanics,

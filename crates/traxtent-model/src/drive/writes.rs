@@ -50,9 +50,9 @@ impl Drive {
     }
 
     /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
-    /// While the arm is busy, data goes to the buffer if the drive supports that. Data that
-    /// continues a write in the buffer also does if the buffer has accepted all earlier waiting
-    /// requests.
+    /// Some drives accept any write while the arm is busy. The others accept one that continues a
+    /// write in the buffer, if the buffer has accepted all earlier waiting requests. An earlier
+    /// waiting request must not overlap with it.
     fn place_while_busy(&self, job: &DriveJob, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
@@ -105,14 +105,14 @@ impl Drive {
     }
 
     /// Accepts the waiting writes for which the buffer has room again, while the arm is busy with
-    /// another.
+    /// another request.
     pub(super) fn take_waiting_writes(&mut self, now: SimTime) {
         for index in 0..self.waiting.len() {
             self.take_waiting_write(index, now);
         }
     }
 
-    /// Accepts the waiting write that continues where the current one ends, and shares its segment.
+    /// Accepts the waiting write that continues where the current one ends, if there is one.
     pub(super) fn take_next_write(&mut self, now: SimTime) {
         let end = self.last_write.end;
         let next = self.waiting.iter().position(|job| job.request.lbn == end);
@@ -140,7 +140,8 @@ impl Drive {
         }
     }
 
-    /// Accepts a write into the buffer at a time when there is room.
+    /// Accepts a write into the buffer. If the bus still needs all segments, the oldest is reused
+    /// nevertheless.
     fn accept(&mut self, job: &mut DriveJob, at: SimTime, arriving: bool) {
         let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
             WritePlace::Blocked => WritePlace::Fresh(self.cache.oldest_for_write()),
@@ -301,7 +302,7 @@ impl Drive {
     }
 
     /// Returns the transfers of a write during which the media may have to wait. Such a write is
-    /// larger than its segment, or still arrives over a bus slower than the media.
+    /// larger than its segment, or is still arriving over a bus slower than the media.
     fn refill(
         &self,
         job: &DriveJob,
@@ -339,8 +340,8 @@ impl Drive {
         ))
     }
 
-    /// Completes a write that was not complete in the buffer. Returns the time at which the host
-    /// has its acknowledgement.
+    /// Completes a write that did not complete when the buffer accepted it. Returns the time at
+    /// which the host has its acknowledgement.
     #[allow(clippy::too_many_arguments)]
     fn complete_written(
         &mut self,
