@@ -20,9 +20,8 @@
 //! since been replaced on the other side cannot be told from one in which members were replaced one
 //! after the other: there, the lower generation is stale.
 //!
-//! Generations cannot reveal one kind of old copy: one
-//! that was taken while the volume was served, and replaced its original after a crash, before the
-//! next start. Both have the same generation.
+//! Generations cannot reveal one kind of old copy: one that was taken while the volume was served,
+//! and replaced its original after a crash, before the next start. Both have the same generation.
 
 use uuid::Uuid;
 
@@ -63,9 +62,10 @@ impl SuperblockPair {
     ///
     /// - Each member declares the other one failed.
     /// - One declares the other one failed, but does not have the higher generation.
-    /// - One declares the other one failed, and was itself replaced in the other one's table. In
-    ///   RAID-1 of three or more it may have replaced that member later, from a third one. Other
-    ///   volumes cannot replace a member while another one has failed.
+    /// - One declares the other one failed, and the other one's table has a different ID in its
+    ///   place. RAID-1 of three or more members is an exception: after the other one failed, the
+    ///   device may have been rebuilt from a third one, as the replacement of that ID. Other levels
+    ///   cannot replace a member while another one has failed.
     pub fn is_split_from(&self, other: &SuperblockPair) -> bool {
         let (Some(ours), Some(theirs)) = (self.relied(), other.relied()) else {
             return false;
@@ -229,7 +229,7 @@ impl<M: MemberIo> Reader<'_, M> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
     /// The superblock that they agree on. In it, missing members are marked as failed, and members
-    /// with a missing or damaged superblock as doubtful.
+    /// with a superblock that is missing, damaged or too old as doubtful.
     pub superblock: Superblock,
     /// The index of each member's device in the list given; `None` for missing members.
     pub given: Vec<Option<usize>>,
@@ -287,7 +287,7 @@ pub enum AssemblyError {
         /// Whether the other members marked it as failed, or replaced it.
         dropped: bool,
     },
-    /// A member that may be stale, because a superblock that would show it is unusable.
+    /// A member that may be stale. The superblock that would show this is unusable.
     #[error(
         "device {given} may be stale: its generation as member {member} is {own}, but member {other} has {newest} in its first superblock, and its second superblock is unusable; name only the members that are current"
     )]
@@ -318,7 +318,7 @@ pub enum AssemblyError {
         generations: [u64; 2],
     },
     /// Missing members.
-    #[error("{} missing; {}", list(.members), if *.enough { "name it too, or, if it is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume" })]
+    #[error("{} missing; {}", list(.members), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume" })]
     Missing {
         /// The missing members.
         members: Vec<usize>,
@@ -351,7 +351,8 @@ fn list(members: &[usize]) -> String {
 /// Assembles members by their superblocks (see the module). With `force`, members may be missing.
 ///
 /// # Errors
-/// Returns an error if the devices do not belong together, or if there are too few.
+/// Returns an error if a device is unusable, stale, or given twice, if the devices do not belong
+/// together, or if members are missing.
 pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
     check_splits(found)?;
@@ -529,9 +530,9 @@ fn declares_failed(table: &Superblock, own: &Superblock) -> bool {
 }
 
 /// Returns whether a superblock of a current member is missing, damaged, or older than a crash
-/// could leave it. First superblocks have the generation of the last round that ended. Second ones
-/// may be one round older, and one more for each member that failed in the meantime: a round in
-/// which a member fails is abandoned, and started again without it.
+/// could leave it. First superblocks have at least the generation of the last round that ended.
+/// Second ones may be one round older, and one more for each member that failed in the meantime: a
+/// round in which a member fails is abandoned, and started again without it.
 fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
     match (&pair.first, &pair.second) {
         (Ok(first), Ok(second)) => {

@@ -3,7 +3,7 @@
 //! A [`Volume`] turns requests into operations on its members ([`MemberIo`]). It does no I/O and
 //! has no threads. Its methods are futures that wait for [`MemberIo::run`] and for each other. The
 //! same code therefore runs on a server's threads, on drives in simulated time, and on members in
-//! memory in tests that try every possible crash.
+//! memory in tests that try crashes.
 //!
 //! [`NewVolume`] makes a volume. [`read_superblocks`] and [`assemble`] find the devices that form
 //! one, and [`Volume::open`] opens it. [`copies`] has volumes with replicas around the track, on
@@ -268,7 +268,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Returns the number of journal records that were replayed when the volume was opened; `None`
-    /// if it had been stopped cleanly.
+    /// if it needed no recovery.
     pub fn recovered(&self) -> Option<u64> {
         self.recovered
     }
@@ -305,7 +305,7 @@ impl<M: MemberIo> Volume<M> {
     /// Stops the volume cleanly. Later writes fail.
     ///
     /// # Errors
-    /// Returns an error if too many members fail.
+    /// Returns an error if the volume is broken, or if too many members fail.
     pub async fn stop(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         if state.stopped || state.read_only {
@@ -326,6 +326,9 @@ impl<M: MemberIo> Volume<M> {
     ///
     /// # Errors
     /// Returns an error if the volume needs the member, or if too many others fail in the meantime.
+    ///
+    /// # Panics
+    /// Panics if there is no such member.
     pub async fn fail(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         if state.superblock.members[member].state == MemberState::Failed {
@@ -443,8 +446,8 @@ impl<M: MemberIo> Volume<M> {
         Ok(())
     }
 
-    /// Writes the superblocks in a round: the first ones of all members, and once those are
-    /// durable, the second ones. The assembly relies on this order.
+    /// Writes the superblocks in a round: the first ones of all members that have not failed, and
+    /// once those are durable, the second ones. The assembly relies on this order.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
         if state.read_only {
             self.publish(state);

@@ -131,8 +131,9 @@ impl<M: MemberIo> Volume<M> {
     /// Opens a volume whose members have been assembled, and restores consistency after a crash.
     ///
     /// # Errors
-    /// Returns an error if a member fails during the call, or if more data is lost than can be
-    /// recorded. The members are then as recoverable as before.
+    /// Returns an error if a member fails or has no space during recovery, if a journal record is
+    /// invalid, if more data is lost than can be recorded, or if too many members fail. The members
+    /// are then as recoverable as before.
     pub async fn open(
         array: Array,
         members: M,

@@ -14,8 +14,9 @@ impl<M: MemberIo> Volume<M> {
     /// Reads whole sectors.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if the sectors are lost, or if
-    /// neither their member nor the others can supply them.
+    /// Returns an error if the length is not a whole number of sectors, if the range is not within
+    /// the volume, if sectors in it are lost, or if neither their member nor the others can supply
+    /// them.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), VolumeError> {
         let range = self.check(at, into.len())?;
         let mut synced = Synced::new();

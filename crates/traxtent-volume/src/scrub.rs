@@ -66,7 +66,7 @@ pub struct Difference {
 /// A fault of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A sector cannot be read, but the other members determine its contents.
+    /// Sectors cannot be read, but the other members determine their contents.
     Unreadable,
     /// Sectors cannot be read, and the other members do not determine their contents.
     Lost,
@@ -157,6 +157,9 @@ impl<M: MemberIo> Volume<M> {
     /// # Errors
     /// Returns an error if a repair is requested while a member is doubtful, if the specified
     /// member does not exist, if a member has no space for a repair, or if too many members fail.
+    ///
+    /// # Panics
+    /// Panics if there is no such stripe.
     pub async fn scrub(&self, number: u64, repair: Repair) -> Result<Scrubbed, VolumeError> {
         let (scrubbed, failed) = {
             let state = self.gate.read().await;

@@ -54,7 +54,7 @@ pub struct Superblock {
     /// A counter, increased by every round of writing superblocks. The highest generation in any
     /// *second* superblock is trusted: all first superblocks of its round are durable.
     pub generation: u64,
-    /// The number of assemblies so far. Journal records of another epoch are void.
+    /// A counter, increased by every assembly. Journal records of another epoch are void.
     pub epoch: u64,
     /// Whether the volume was stopped cleanly.
     pub clean: bool,

@@ -3,7 +3,8 @@
 //!
 //! A sync chooses by itself which data is right. It is therefore a separate step, done once for a
 //! new volume. Recovery uses the same code for stripes of mirrors that were being written during a
-//! crash. Later inconsistencies are left to a scrub.
+//! crash. Reads and writes use it for stripes that have an unreadable sector before the initial
+//! sync has reached them. Later inconsistencies are left to a scrub.
 
 use smallvec::SmallVec;
 
@@ -28,13 +29,16 @@ struct SyncedRows {
 
 impl<M: MemberIo> Volume<M> {
     /// Makes the parity or the mirrors of a stripe consistent with its data. Mirrors take the
-    /// contents of the first member, unless that member is doubtful and another is not. Returns the
+    /// contents of the first member that can be read, with doubtful members last. Returns the
     /// number of sectors written.
     ///
     /// # Errors
     /// Returns an error if a sector can neither be read nor computed, in which case the other rows
     /// are still synced. Also returns an error if a member has no space, or if too many members
     /// fail.
+    ///
+    /// # Panics
+    /// Panics if there is no such stripe.
     pub async fn sync(&self, number: u64) -> Result<Sectors, VolumeError> {
         let (written, failed) = {
             let state = self.gate.read().await;

@@ -25,9 +25,11 @@ impl<M: MemberIo> Volume<M> {
     /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if the volume is stopped, broken or
-    /// open for reading only, if a member has no space, if the journal is too small for a stripe,
-    /// or if sectors needed to compute parity cannot be read.
+    /// Returns an error if the length is not a whole number of sectors, if the range is not within
+    /// the volume, if the volume is stopped, broken or open for reading only, if a member has no
+    /// space, if the journal is too small for a stripe, if sectors needed to compute parity cannot
+    /// be read, if too many members fail, or if a superblock cannot list the ranges that remain
+    /// lost.
     pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
         let range = self.check(at, data.len())?;
         if self.level() == Level::Raid0 {

@@ -48,7 +48,7 @@ pub enum CopiesError {
     /// Neither superblock is usable.
     #[error(transparent)]
     Superblock(#[from] SuperblockError),
-    /// A device of a different size.
+    /// A device whose sectors differ in number or size.
     #[error(
         "the device has {found} of {sector_bytes} bytes, but the volume was made on a device with {expected}"
     )]

@@ -1,5 +1,5 @@
-//! Background work: synchronizing replicas, making replicas equal after a crash, splitting tracks,
-//! and closing pages of the table.
+//! Background work: synchronizing replicas, rewriting blocks that no replica holds completely,
+//! making replicas equal after a crash, splitting tracks, and closing pages of the table.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

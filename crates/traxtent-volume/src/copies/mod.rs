@@ -193,7 +193,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.state().tpl.clone()
     }
 
-    /// Returns the accuracy of the head's predictions; `None` without a survey.
+    /// Returns the accuracy with which the head's position is predicted; `None` without a survey.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.queue.accuracy()
     }
@@ -206,8 +206,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Reads sectors, starting at `at`.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, or if no current replica can be
-    /// read.
+    /// Returns an error if the length is not a whole number of sectors, if the range is not within
+    /// the volume, or if no current replica can be read.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), CopiesError> {
         let _request = self.begin_request();
         let mut rest = into;
@@ -224,9 +224,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes sectors, starting at `at`.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if the volume is stopped or
-    /// read-only, if the device has no space, if no replica can be written, or if a block is
-    /// written in part and the rest of it cannot be read.
+    /// Returns an error if the length is not a whole number of sectors, if the range is not within
+    /// the volume, if the volume is stopped or read-only, if the device has no space, if no replica
+    /// can be written, or if a block is written in part and the rest of it cannot be read.
     pub async fn write(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         self.write_to(at, bytes, false).await
     }
@@ -348,7 +348,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// writes fail.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`ReplicatedVolume::flush`].
+    /// Returns an error in the same cases as [`ReplicatedVolume::flush`], or if the table cannot be
+    /// written.
     pub async fn stop(&self) -> Result<(), CopiesError> {
         if self.is_stopped.swap(true, Ordering::SeqCst) {
             return Ok(());

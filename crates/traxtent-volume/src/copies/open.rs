@@ -57,7 +57,8 @@ impl NewVolume {
     /// Prepares the data to be written.
     ///
     /// # Errors
-    /// Returns an error if a value is out of bounds, or if the device is too small.
+    /// Returns an error if a value is out of bounds, if the track map or the survey is too large,
+    /// or if the device is too small.
     pub fn make(&self) -> Result<PreparedVolume, CopiesError> {
         let mut attachments = self.map.to_text().into_bytes();
         let too_large = CopiesError::Device("hold a map or survey of this size");
@@ -175,7 +176,7 @@ impl FoundVolume {
 /// # Errors
 /// Returns an error if neither position has a usable superblock. The error is that of the first
 /// position, unless it has no superblock. Also returns an error if the superblock states another
-/// device size.
+/// number of sectors, or another sector size.
 pub async fn find_superblock<M: MemberIo>(
     members: &M,
     sectors: Sectors,
@@ -215,8 +216,9 @@ pub async fn find_superblock<M: MemberIo>(
 /// Finds the volume on a device. Nothing is written.
 ///
 /// # Errors
-/// Returns an error if there is no volume, if both copies of a part of it are damaged, if its map
-/// is not the one with which it was made, or if the layout on the device belongs to another volume.
+/// Returns an error in the same cases as [`find_superblock`], if both copies of a part of the
+/// volume are damaged, if its map is not the one with which it was made, or if the layout on the
+/// device belongs to another volume.
 pub async fn find<M: MemberIo>(
     members: &M,
     sectors: Sectors,

@@ -212,7 +212,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         state.tpl.record_write(run, written)?;
         for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
             let one = BlockRun { home, blocks: 1 };
-            // Failures of the earlier contents no longer matter.
+            // Failures to read the earlier contents no longer matter.
             state.unreadable.remove(&home);
             state.rebuilt_blocks.remove(&home);
             if failed != 0 {
