@@ -1,5 +1,5 @@
-//! Measures the throughput of volumes on members in memory, compared with that of the memory
-//! itself.
+//! Measures volumes on members in memory: writes of whole stripes, compared with copies in memory;
+//! small writes with and without the journal; and rebuilds, compared with the slowest member.
 //!
 //! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a directory
 //! on a file system in memory.
@@ -52,7 +52,7 @@ const SLOW: [f64; MEMBERS] = [250e6, 250e6, 250e6, 250e6, 200e6];
 const SLOW_MEMBER: u64 = 128 << 20;
 
 fn main() -> Outcome<()> {
-    // The harness of `cargo bench` passes flags of its own.
+    // `cargo bench` passes flags of its own.
     let mut arguments = std::env::args()
         .skip(1)
         .filter(|one| !one.starts_with("--"));
@@ -311,7 +311,7 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
 fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
     let slowest = SLOW.into_iter().fold(f64::MAX, f64::min);
     println!(
-        "rebuild of a member of {} MiB, the others at {:?} MB/s, the slowest one at {} MB/s",
+        "rebuild of a member of {} MiB; four members at {:?} MB/s, the slowest one at {} MB/s",
         SLOW_MEMBER >> 20,
         &SLOW.map(|rate| rate / 1e6)[..MEMBERS - 1],
         slowest / 1e6

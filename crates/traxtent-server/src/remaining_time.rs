@@ -1,5 +1,4 @@
-//! The remaining time of long work, estimated from its recent rate. The caller supplies the
-//! time.
+//! The remaining time of long work, estimated from its recent rate. The caller supplies the time.
 
 use std::time::Duration;
 
@@ -22,9 +21,10 @@ pub struct RemainingTime {
     first: u64,
     total: u64,
     done: u64,
-    /// The time of the first completion, and the times and counts of the last two marks. A
-    /// rate between completions includes neither the preparation nor a part of an item.
+    /// The time of the first completion. No rate is measured from an earlier time, because that
+    /// would include the preparation.
     begun: Option<Duration>,
+    /// The times and counts of the last two marks, each at a completion.
     marks: [(Duration, u64); 2],
 }
 

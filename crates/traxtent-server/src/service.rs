@@ -240,8 +240,8 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
-    /// Returns whether the fault lies in the storage that holds the data. Other errors are the
-    /// client's, or intended by the model.
+    /// Returns whether the storage below the drive or the volume is full, or the drive's data file
+    /// failed.
     pub fn is_of_storage(&self) -> bool {
         matches!(
             self,

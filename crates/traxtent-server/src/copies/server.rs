@@ -30,7 +30,7 @@ struct Shared {
 /// Messages to the worker thread.
 #[derive(Debug, Default)]
 struct WorkerMessages {
-    /// A request began or ended.
+    /// A request has ended.
     requested: bool,
     stop: bool,
 }
@@ -39,7 +39,7 @@ impl ReplicaVolumeServer {
     /// Finds the volume on a device and opens it.
     ///
     /// # Errors
-    /// Returns the errors of [`find`], or an error if the table cannot be recovered.
+    /// Returns the errors of [`find`], or an error if the table cannot be repaired.
     pub fn open(path: &Path) -> Result<ReplicaVolumeServer, ReplicaVolumeIoError> {
         let (device, found) = find(path)?;
         let volume = block_on(ReplicatedVolume::open(device, found));
@@ -150,7 +150,7 @@ impl BlockService for ReplicaVolumeServer {
 }
 
 impl Shared {
-    /// Does work whenever it is due, until the server stops.
+    /// Does work whenever it is due, until the server stops or the work fails.
     fn work(&self) {
         loop {
             let due = self.volume.due();
@@ -163,8 +163,8 @@ impl Shared {
             }
             let mut messages = self.messages();
             if !std::mem::take(&mut messages.requested) && !messages.stop {
-                // A notification may be missed if the work is due very soon; the loop then checks
-                // again.
+                // A request that begins during the wait does not end it. The loop then asks again
+                // when the work is due.
                 let until = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });

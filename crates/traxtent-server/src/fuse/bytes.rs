@@ -17,7 +17,7 @@ const BUFFER_KEPT: usize = 1 << 20;
 
 thread_local! {
     /// The buffer of the thread's reads. A new buffer would have to be zeroed before each read is
-    /// sent to the drive. The next read could then overtake it, and reads out of order cost a
+    /// sent to the drive. The next read could then overtake this one, and reads out of order cost a
     /// revolution.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }

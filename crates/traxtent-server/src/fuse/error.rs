@@ -127,7 +127,7 @@ pub enum FuseError {
     /// A loop device that cannot be attached or detached.
     #[error("{}: {error}{}", device.display(), rights(error, "attaching a loop device"))]
     Loop {
-        /// The loop device, or the control device of loop devices.
+        /// The loop device, the control device of loop devices, or a file that cannot be opened.
         device: PathBuf,
         /// The system's error.
         error: io::Error,

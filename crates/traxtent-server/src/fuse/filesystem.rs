@@ -30,7 +30,7 @@ use crate::workers::Workers;
 pub(super) const FILE_NAME: &str = "disk";
 
 /// The maximum number of requests that the kernel has outstanding at a time, which is also the
-/// maximum number of threads. A loop device sends up to 128, each in at most two pieces.
+/// maximum number of workers. A loop device sends up to 128, each in at most two pieces.
 const REQUESTS_MAX: u16 = 256;
 
 /// The number of threads that read requests.

@@ -1,9 +1,9 @@
 //! Loop devices: files as block devices (loop(4)).
 //!
-//! The requests of a loop device with direct I/O reach the file one by one, up to 128 at a time.
-//! The size, the logical sector size, the read-only state and the rotational flag are those of the
-//! drive. The physical sector size and the optimal request size cannot be set. It sends flushes to
-//! every device that is not read-only. A drive that cannot discard rejects the first discard, and
+//! A loop device with direct I/O passes each request to the file separately, and has up to 128 of
+//! them outstanding. Its size, logical sector size, read-only state and rotational flag are those
+//! of the drive. Its physical sector size and optimal request size cannot be set. It passes flushes
+//! to the file unless it is read-only. A drive that cannot discard rejects the first discard, and
 //! the kernel then sends no more.
 
 use std::fs::{self, File, OpenOptions};

@@ -36,7 +36,8 @@ use crate::service::Export;
 /// A mounted export.
 ///
 /// Dropping it detaches and unmounts without waiting for users: they receive errors once the
-/// service has stopped or the process has ended. [`Mount::stop`] reports them instead.
+/// service has stopped or the process has ended. [`Mount::stop`] returns an error instead if there
+/// are users.
 #[derive(Debug)]
 pub struct Mount {
     // Fields are dropped in this order.

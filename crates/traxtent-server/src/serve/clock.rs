@@ -2,8 +2,8 @@
 //!
 //! A sleep ends late by the time that the kernel and an idle processor take to wake up. A wait
 //! therefore sleeps until shortly before its end, and spins for the rest. The margin is measured
-//! when the clock starts, and updated after every such sleep. At least one processor is
-//! always free of spinning threads. On a machine with one processor, every wait sleeps to its end.
+//! when the clock starts, and updated after every such sleep. At least one processor is always free
+//! of spinning threads. On a machine with one processor, every wait sleeps to its end.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -61,8 +61,9 @@ pub(super) struct Clock {
     speed: Speed,
     /// How long before its end a wait stops sleeping, in nanoseconds.
     margin_ns: AtomicU64,
-    /// The maximum number of threads that may spin at once, and the number that do.
+    /// The maximum number of threads that may spin at once.
     spinners_max: usize,
+    /// The number of threads that spin.
     spinners: AtomicUsize,
 }
 

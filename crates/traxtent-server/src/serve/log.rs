@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_millis(500);
 pub(super) struct Log {
     path: PathBuf,
     rows: Mutex<Option<SyncSender<Outcome>>>,
-    begun: Mutex<Stage>,
+    stage: Mutex<Stage>,
 }
 
 #[derive(Debug)]
@@ -50,13 +50,13 @@ impl Log {
         Ok(Log {
             path: path.to_owned(),
             rows: Mutex::new(Some(sender)),
-            begun: Mutex::new(Stage::Open(Box::new(out), rows)),
+            stage: Mutex::new(Stage::Open(Box::new(out), rows)),
         })
     }
 
     /// Starts the writer thread.
     pub(super) fn start(&self) -> io::Result<()> {
-        let mut stage = self.begun.lock();
+        let mut stage = self.stage.lock();
         if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
             let writer = thread::Builder::new().name("log".to_owned());
             *stage = Stage::Writing(writer.spawn(move || write(*out, &rows))?);
@@ -76,7 +76,7 @@ impl Log {
     /// Writes all remaining rows and ends the writer thread.
     pub(super) fn finish(&self) -> Result<(), ServiceError> {
         self.rows.lock().take();
-        let mut stage = self.begun.lock();
+        let mut stage = self.stage.lock();
         let written = match std::mem::replace(&mut *stage, Stage::Done) {
             Stage::Open(out, rows) => write(*out, &rows),
             Stage::Writing(writer) => writer.join().expect("the writer does not panic"),

@@ -3,9 +3,9 @@
 //! Many threads make requests. Each submits its request to the model at the instant of its arrival,
 //! and then waits for the completion. The model announces a completion time as soon as it is
 //! certain. The waiting thread can therefore sleep until that time, and no other thread has to wake
-//! it. A separate thread, the pacer, only has to poll the model when the model chooses the next
-//! request to serve. The model is evaluated lazily: a late poll delays the delivery of a
-//! completion, but does not change the completion time.
+//! it. A separate thread, the pacer, only has to poll the model while a completion time is not yet
+//! certain or a fault is scheduled. The model is evaluated lazily: a late poll delays the delivery
+//! of a completion, but does not change the completion time.
 //!
 //! No lock is held while a thread sleeps. A flush of a drive whose data is in memory only marks
 //! data durable; the pacer copies it to the media in pieces afterwards. With a data file, the
@@ -477,7 +477,7 @@ mod tests {
         paced.serve(command, data, || (), |_| ()).unwrap().0
     }
 
-    /// Does a request arrive when it asks for the model, although the model is locked for longer?
+    /// Is a request's arrival the time of its call, although the model stays locked after it?
     #[test]
     fn arrivals_precede_the_wait_for_the_model() {
         let paced = start("atlas10k2");
@@ -499,7 +499,7 @@ mod tests {
         assert!(delivered.delivered_at >= asked + Span::from_ms(1.0));
     }
 
-    /// If the model has advanced beyond a request's arrival, is the difference known?
+    /// If the model has advanced beyond a request's arrival, is the difference recorded?
     #[test]
     fn requests_that_cannot_enter_the_past_are_held_up() {
         let paced = start("atlas10k2");

@@ -47,7 +47,7 @@ pub struct Receipt {
     pub writes: u64,
     /// The flushes among these.
     pub flushes: u64,
-    /// The number of failed requests. No other figure counts them.
+    /// The number of failed requests. Of the other figures, only `storage_errors` counts them.
     pub errors: u64,
     /// The number of requests among these that failed because of the storage below the drive, such
     /// as a full disk that holds the data file.
@@ -64,8 +64,8 @@ pub struct Receipt {
     pub pending_faults: Vec<String>,
     /// The lateness of responses, in real time.
     pub lateness_us: Percentiles,
-    /// The transport time by which the model saw requests before their arrival, in real time, as
-    /// measured at the start.
+    /// The time before their arrival at which requests entered the model, in real time. It
+    /// compensates for the transport time, which is measured at the start.
     #[serde(default)]
     pub transport_us: Percentiles,
     /// The share of requests whose lateness exceeds 1 % of their response time in the model.
@@ -88,7 +88,7 @@ pub struct Receipt {
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
     pub bounds: String,
-    /// Unexpected properties of the drive that affected the run.
+    /// Starvation of requests, and deviations of a rare kind of request that the verdict accepts.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -139,30 +139,32 @@ pub struct Percentiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiptVerdict {
-    /// They are.
+    /// They are accurate enough.
     Trustworthy,
-    /// They are not.
+    /// They are not accurate enough.
     NotTrustworthy,
     /// No request was completed, or none took time in the model.
     NothingToJudge,
 }
 
-/// The bounds of a trustworthy run.
+/// The share of the modelled median by which the delivered median may exceed it.
 const P50_SHARE: f64 = 0.01;
+/// The same for the 99th percentile.
 const P99_SHARE: f64 = 0.02;
-/// The lateness, in microseconds of the drive's time.
+/// The bound on the median of the lateness, in microseconds of the drive's time.
 const LATE_P50_US: f64 = 50.0;
+/// The same for the 99th percentile.
 const LATE_P99_US: f64 = 1000.0;
-/// The deviation in simulated milliseconds that is accepted at any response time. It is
-/// the lateness that half of the responses may have. One percent of a response from the buffer
-/// would be a microsecond, which no host can deliver.
+/// The deviation in simulated milliseconds that is accepted at any response time. It is the
+/// lateness that half of the responses may have. One percent of a response from the buffer would be
+/// a microsecond, which no host can deliver.
 const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
 /// A kind of request is rare if it has a lower share of the requests than this, and fewer requests
 /// than [`KIND_COUNT`].
 const KIND_SHARE: f64 = 0.01;
-/// The number of requests from which a 99th percentile is not simply the slowest one.
+/// The smallest number of requests whose 99th percentile is not simply the slowest one.
 const KIND_COUNT: u64 = 100;
 /// The bounds as text.
 const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; lateness p50 at most 50 us and p99 at most 1 ms of the drive's time";
@@ -230,7 +232,7 @@ impl Kind {
         }
     }
 
-    /// Returns the operation, which is what a receipt's means distinguish.
+    /// Returns the operation. A receipt has a mean for each operation, not for each kind.
     fn operation(self) -> Operation {
         match self {
             Kind::ReadFromBuffer | Kind::ReadFromMedia => Operation::Read,
@@ -239,8 +241,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether the media's time dominates. The 99th percentile is then judged relative to
-    /// it.
+    /// Returns whether the media's time dominates. Only then is the 99th percentile judged.
     fn is_dominated_by_media(self) -> bool {
         !matches!(self, Kind::ReadFromBuffer | Kind::WriteToBuffer)
     }
@@ -784,7 +785,7 @@ mod tests {
                 vec![]
             )
         );
-        // From a hundred requests on, the bounds are those of any other kind.
+        // With a hundred requests or more, the bounds are those of any other kind.
         assert_eq!(load(KIND_COUNT - 1, 170.0).0, [""; 0]);
         assert_eq!(load(KIND_COUNT, 170.0).0.len(), 2);
     }
@@ -873,7 +874,7 @@ mod tests {
         );
     }
 
-    /// Is the last error of the storage kept, and is an error of the client not counted as one?
+    /// Is the last error of the storage kept, and is no other error counted as one?
     #[test]
     fn errors_of_the_storage_are_kept() {
         use traxtent_model::disk::{DiskError, MediaError};

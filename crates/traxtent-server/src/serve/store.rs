@@ -27,9 +27,11 @@ use traxtent_io::device::guard::{self, DirectIo, Refusal};
 pub(super) struct Store {
     place: Place,
     changes: AtomicU64,
-    /// The time that the data file took.
+    /// The reads of the data file.
     reads: Stopwatch,
+    /// The writes to the data file, including zeros.
     writes: Stopwatch,
+    /// The calls of fdatasync.
     syncs: Stopwatch,
 }
 
@@ -74,8 +76,9 @@ enum Place {
     },
 }
 
-/// The size of a stripe in bytes, and the number of memories in rotation.
+/// The size of a stripe in bytes.
 const STRIPE: u64 = 1 << 20;
+/// The number of memories in rotation.
 const MEMORIES: u64 = 64;
 
 /// The maximum memory in bytes for pages that a write covers in part, and for their tables, beyond
@@ -100,7 +103,8 @@ pub fn memory_limit() -> Option<u64> {
 }
 
 impl Store {
-    /// Opens the drive's file, creating it if it does not exist, or allocates memory.
+    /// Opens the drive's file, creating it if it does not exist. Without a path, the data is in
+    /// memory, which is allocated by writes.
     ///
     /// # Errors
     /// Returns an error if the file is too small, is in use, or cannot be opened or created.

@@ -158,8 +158,8 @@ impl Control {
             .map_err(|errno| failed("stop it", device, errno))
     }
 
-    /// Deletes a device. Its number becomes free when the last user has closed it. This waits for
-    /// that no longer than [`DELETE_TIMEOUT`].
+    /// Deletes a device. Its number becomes free when the last user has closed it, for which this
+    /// waits at most [`DELETE_TIMEOUT`].
     ///
     /// # Errors
     /// Returns an error if the device is not ours.

@@ -76,7 +76,7 @@ pub enum UblkError {
     Command {
         /// The operation.
         what: &'static str,
-        /// The device's number, or `new`.
+        /// The device's number, or `(new)`.
         number: String,
         /// The system's error.
         errno: Errno,

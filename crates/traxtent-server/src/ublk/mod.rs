@@ -17,11 +17,19 @@
 //! use traxtent_server::service::Export;
 //! use traxtent_server::ublk::UblkDevice;
 //!
-//! let profile = builtin("atlas10k2").expect("it is built in"); let service =
-//! Arc::new(DriveServer::open(Settings::of("atlas10k2", profile))?); let export = Export { name:
-//! "atlas10k2".to_owned(), description: String::new(), service, read_only: false, };
-//! export.service.start()?; let device = UblkDevice::start(&export, None)?; println!("{}",
-//! device.path().display()); // When the device is no longer needed: device.stop()?;
+//! let profile = builtin("atlas10k2").expect("it is built in");
+//! let service = Arc::new(DriveServer::open(Settings::of("atlas10k2", profile))?);
+//! let export = Export {
+//!     name: "atlas10k2".to_owned(),
+//!     description: String::new(),
+//!     service,
+//!     read_only: false,
+//! };
+//! export.service.start()?;
+//! let device = UblkDevice::start(&export, None)?;
+//! println!("{}", device.path().display());
+//! // When the device is no longer needed:
+//! device.stop()?;
 //! export.service.stop()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

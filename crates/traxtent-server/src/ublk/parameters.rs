@@ -12,8 +12,8 @@ use crate::service::Export;
 pub(super) const IO_BYTES_MAX: u32 = 1 << 20;
 
 /// The maximum size of a request to write zeros in bytes. A drive writes zeros at the rate of its
-/// media, and other requests wait meanwhile. The limit is that of a SCSI disk's WRITE SAME (10)
-/// with sectors of 512 bytes.
+/// media, and other requests wait meanwhile. The limit is about that of a SCSI disk's WRITE SAME
+/// (10) with sectors of 512 bytes.
 const ZERO_BYTES_MAX: u32 = 32 << 20;
 
 /// The maximum size of a discard in bytes. It is large because a discard takes a drive little time.

@@ -129,7 +129,7 @@ pub enum VolumeIoError {
         /// The problem.
         error: SuperblockError,
     },
-    /// Members that do not belong together.
+    /// Members that cannot be assembled.
     #[error("{0}")]
     Assembly(String),
     /// An invalid layout.

@@ -188,7 +188,8 @@ impl Devices {
         let _ = thread.spawn(|| *before = None);
     }
 
-    /// Returns the number of outstanding operations of current and former members' devices.
+    /// Returns the number of outstanding operations on the devices for which `of` returns true. The
+    /// devices of former members are included.
     pub(super) fn outstanding(&self, of: impl Fn(&Device) -> bool) -> usize {
         let let_go = self.0.let_go.lock();
         let let_go = let_go.iter().filter_map(Weak::upgrade);

@@ -163,8 +163,8 @@ pub(super) fn laid_out(
 }
 
 impl Found {
-    /// Returns an error if an active member's superblock was missing or damaged. Its data may be
-    /// lost as well, and writes to the volume would rely on it.
+    /// Returns an error if a member that has not failed is doubtful. Its data may be lost as well
+    /// as its superblock, and writes to the volume would rely on it.
     fn check_doubts(&self) -> Result<(), VolumeIoError> {
         let mut members = self.superblock.members.iter();
         let is_doubtful =
@@ -307,7 +307,7 @@ pub(super) fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Arra
     for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
         let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
         let map = if text.is_empty() {
-            one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?
+            equal_tracks(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?
         } else {
             MapFile::read(&text[..])
                 .map_err(|_| misfit("is damaged"))?
@@ -331,7 +331,7 @@ pub(super) fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Arra
 }
 
 /// Returns a map of equal tracks, for a member whose real tracks do not matter.
-fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
+fn equal_tracks(sectors: Sectors) -> Option<TrackMap> {
     const SIZE: u64 = 1 << 20;
     let mut map = MapBuilder::default();
     for first in (0..sectors.0).step_by(SIZE as usize) {

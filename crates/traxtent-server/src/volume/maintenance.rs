@@ -237,8 +237,9 @@ pub const RATE_MIN: u64 = 1 << 16;
 /// served meanwhile.
 ///
 /// # Errors
-/// Returns an error if the volume has nothing to compare, if a member fails during the run, or if
-/// the other members do not have the data to rebuild. Progress is made durable in these cases too.
+/// Returns an error if the rate is too low, or if the volume does not permit the task in its current
+/// state. After the start, returns an error if a member fails that the task needs, or if the other
+/// members do not have the data to rebuild. Progress is then made durable too.
 pub fn maintain(
     volume: &DeviceVolume,
     task: MaintenanceTask,
@@ -364,7 +365,7 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
 fn step(
     volume: &DeviceVolume,
     task: MaintenanceTask,
-    rebuilt: Option<usize>,
+    target: Option<usize>,
     progress: &mut MaintenanceProgress,
 ) -> Result<bool, VolumeIoError> {
     if progress.work == MaintenanceKind::Rebuild {
@@ -374,7 +375,7 @@ fn step(
             block_on(volume.rebuild_step(1))?
         };
         let states = block_on(volume.superblock()).members;
-        progress.next = match rebuilt {
+        progress.next = match target {
             _ if more => volume.rebuilt(),
             Some(member) if states[member].state == MemberState::Active => progress.stripes,
             _ => progress.next,
@@ -434,15 +435,17 @@ struct ProgressMeter {
     begun: Instant,
     /// The first stripe that has not been counted.
     next: u64,
-    /// The number of bytes per member in the latest count, and in total.
+    /// The number of bytes per member in the latest count.
     last: u64,
+    /// The total number of bytes per member.
     bytes: u64,
     /// The estimator of the rate in bytes per member.
     speed: RemainingTime,
     /// The estimator of the remaining time, by the volume's sectors.
     remaining: RemainingTime,
-    /// The time of the last checkpoint, and whether `count` found that the next one is due.
+    /// The time of the last checkpoint.
     checkpoint: Instant,
+    /// Whether the latest count found that the next checkpoint is due.
     due: bool,
 }
 

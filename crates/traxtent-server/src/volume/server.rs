@@ -80,7 +80,8 @@ pub enum VolumeOrder {
         #[serde(default)]
         repair: Repairs,
     },
-    /// Rewrites superblocks that were missing or damaged, so that their members are trusted again.
+    /// Rewrites all superblocks. Members whose superblocks were missing or damaged are then trusted
+    /// again.
     RepairSuperblocks,
     /// Interrupts the current maintenance. The reply is sent after it has stopped.
     Pause,
@@ -227,9 +228,9 @@ impl VolumeServer {
     }
 
     /// Reports failed members if an operation has failed since the last call. Members that cannot
-    /// be used any more are first declared failed durably. These are members whose files were
-    /// shortened, which would read as zeros if they grew again, and members that did not respond in
-    /// time.
+    /// be used any more are first declared failed durably. These are members that did not respond
+    /// in time, and members whose files were shortened. If such a file grew again, the missing part
+    /// would read as zeros.
     fn report_failures(&self) {
         let volume = self.volume();
         if !volume.members().had_failures() {

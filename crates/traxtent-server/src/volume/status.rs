@@ -30,7 +30,7 @@ pub struct VolumeStatus {
     /// The size of the journal on each member in bytes.
     #[serde(default)]
     pub journal_bytes: u64,
-    /// The generation, which counts the superblocks written.
+    /// The generation, which increases with each round of superblock writes.
     pub generation: u64,
     /// Whether the volume was shut down cleanly; always false while it is served.
     pub clean: bool,
@@ -118,8 +118,8 @@ pub struct MemberStatus {
     pub state: String,
     /// The number of stripes that have been restored during a rebuild.
     pub rebuilt_stripes: Option<u64>,
-    /// Whether one of its superblocks was found missing or damaged and has not been repaired since.
-    /// Its data may be lost as well.
+    /// Whether one of its superblocks was found missing or damaged, and its data has not been
+    /// confirmed since.
     #[serde(default)]
     pub doubtful: bool,
     /// The state of its first and second superblock, if they were examined: `generation 6`, or the
@@ -252,7 +252,8 @@ impl VolumeStatus {
         }
     }
 
-    /// Returns whether all members and all their superblocks are good, and no data is lost.
+    /// Returns whether all members are active and none is doubtful, no data is lost, and no given
+    /// device is stale or unusable.
     pub fn is_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()

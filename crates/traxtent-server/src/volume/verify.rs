@@ -16,8 +16,8 @@ const SAMPLE: CheckSample = CheckSample {
     tracks: 16,
 };
 
-/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides. Such a program is
-/// nbdfuse, whose files are served drives.
+/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides, such as nbdfuse,
+/// whose files can be served drives.
 const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 /// The result of comparing a map with its drive.

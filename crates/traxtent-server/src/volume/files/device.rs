@@ -118,8 +118,8 @@ pub struct Device {
     last_error: AtomicI32,
     /// Whether the last allocation found no space.
     pub(super) is_full: AtomicBool,
-    /// Whether the file was found to be shorter than before. Otherwise a later write could extend
-    /// it again, and the missing part would read as zeros.
+    /// Whether the file was found to be shorter than before. It is then not accessed any more: a
+    /// write could extend it again, and the missing part would read as zeros.
     pub(super) is_cut: AtomicBool,
     /// Whether the kernel cannot tell if a read would block.
     never_cached: AtomicBool,
@@ -307,7 +307,8 @@ impl Device {
         })
     }
 
-    /// Returns an io_uring entry for a read or write of the whole memory.
+    /// Returns an io_uring entry for a read or write of the whole memory, or of as much as one
+    /// entry can transfer; `None` for other tasks.
     pub(super) fn entry(&self, task: Task, memory: &mut [u8]) -> Option<Entry> {
         let file = Fd(self.file.as_raw_fd());
         let count = memory.len().min(ENTRY_BYTES) as u32;
@@ -322,7 +323,7 @@ impl Device {
                 Some(write.offset(self.offset(at)).build())
             }
             // In io_uring, a kernel thread would run these, and the process could not exit before
-            // its end.
+            // they end.
             Task::Flush | Task::Reserve(..) => None,
         }
     }

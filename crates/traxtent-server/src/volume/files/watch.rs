@@ -147,7 +147,7 @@ impl Drop for OutstandingOp {
 }
 
 /// Runs a function that may never return, and waits for it no longer than `timeout`. A later result
-/// is dropped.
+/// is dropped. Also returns `None` if no thread can be started.
 pub(in crate::volume) fn with_timeout<T: Send + 'static>(
     timeout: Duration,
     what: impl FnOnce() -> T + Send + 'static,
