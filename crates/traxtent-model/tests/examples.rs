@@ -31,8 +31,8 @@ fn flushed_records_survive() {
 fn acknowledged_transactions_survive() {
     let mut lost = 0;
     for seed in 0..4 {
-        let (report, without) = on_turmoil::simulate(seed, true).unwrap();
-        assert_eq!(without, 0, "{report}");
+        let (report, missing) = on_turmoil::simulate(seed, true).unwrap();
+        assert_eq!(missing, 0, "{report}");
         lost += on_turmoil::simulate(seed, false).unwrap().1;
     }
     assert!(lost > 0);

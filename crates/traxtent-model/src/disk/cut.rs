@@ -24,7 +24,8 @@ pub enum Tearing {
     Bytes512,
 }
 
-/// The effect of a power cut on the writes that were not durable, acknowledged or outstanding.
+/// The effect of a power cut on the writes that were not durable, whether they were acknowledged or
+/// outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerCutResult {
     /// The seed that determined the effect. The same seed on the same disk has the same effect.

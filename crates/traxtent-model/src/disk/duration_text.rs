@@ -61,7 +61,8 @@ pub(super) fn write(span: Span) -> String {
 mod tests {
     use super::*;
 
-    /// Is every accepted spelling parsed correctly, and can formatted times be parsed again?
+    /// Are accepted spellings parsed correctly, can formatted times be parsed again, and are other
+    /// spellings refused?
     #[test]
     fn times_read_back() {
         for (text, ps) in [

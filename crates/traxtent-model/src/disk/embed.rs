@@ -11,8 +11,8 @@ impl<M: Media> Disk<M> {
     ///
     /// # Errors
     /// Returns an error if the length is not a whole number of sectors, if the drive does not have
-    /// the sectors, if they cannot be read, or if the drive does not respond. Also returns an error
-    /// after [`super::END_OF_TIME`].
+    /// the sectors, if they cannot be read, if the media fail, if the drive does not respond, or if
+    /// a scheduled fault cuts the power. Also returns an error after [`super::END_OF_TIME`].
     pub fn read(&mut self, lbn: u64, into: &mut [u8]) -> Result<Breakdown, DiskError> {
         let (lbn, sectors) = (Lbn(lbn), self.whole_sectors(into.len())?);
         let took = self.serve(Command::Read { lbn, sectors }, Vec::new())?;
@@ -24,8 +24,8 @@ impl<M: Media> Disk<M> {
     ///
     /// # Errors
     /// Returns an error if the length is not a whole number of sectors, if the drive does not have
-    /// the sectors, if the media fail, or if the drive does not respond. Also returns an error
-    /// after [`super::END_OF_TIME`].
+    /// the sectors, if the media fail, if the drive does not respond, or if a scheduled fault cuts
+    /// the power. Also returns an error after [`super::END_OF_TIME`].
     pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, false)
     }
@@ -42,8 +42,8 @@ impl<M: Media> Disk<M> {
     /// Makes all earlier writes durable. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the media fail, or the drive does not respond. Also returns an error
-    /// after [`super::END_OF_TIME`].
+    /// Returns an error if the media fail, if the drive does not respond, or if a scheduled fault
+    /// cuts the power. Also returns an error after [`super::END_OF_TIME`].
     pub fn flush(&mut self) -> Result<Breakdown, DiskError> {
         self.serve(Command::Flush, Vec::new())
     }
@@ -52,7 +52,7 @@ impl<M: Media> Disk<M> {
     ///
     /// # Errors
     /// Returns an error if the drive does not have the sectors, if the media fail, or if the drive
-    /// does not respond. Also returns an error after [`super::END_OF_TIME`].
+    /// does not respond.
     pub fn trim(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let lbn = Lbn(lbn);
         self.serve(Command::Trim { lbn, sectors }, Vec::new())
@@ -61,7 +61,9 @@ impl<M: Media> Disk<M> {
     /// Fills sectors with zeros. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Same as [`Disk::trim`].
+    /// Returns an error if the drive does not have the sectors, if the media fail, if the drive
+    /// does not respond, or if a scheduled fault cuts the power. Also returns an error after
+    /// [`super::END_OF_TIME`].
     pub fn write_zeroes(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let command = Command::WriteZeroes {
             lbn: Lbn(lbn),

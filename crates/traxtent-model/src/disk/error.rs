@@ -5,7 +5,7 @@ use crate::drive::RequestError;
 use crate::profile::ProfileError;
 use traxtent_units::Count;
 
-/// The reason why a disk did not carry out a command.
+/// The reason why a disk could not be created, or did not carry out a command or a fault.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {

@@ -32,7 +32,7 @@ pub enum Fault {
         /// `revolutions`: the number of retries before the drive reports the error. Default: 0.
         revolutions: u32,
     },
-    /// `slow-sector`: reads succeed, but only after this number of additional revolutions.
+    /// `slow-sector`: reads succeed, but only after additional revolutions.
     SlowSector {
         /// `lbn`: the first slow sector.
         lbn: Lbn,

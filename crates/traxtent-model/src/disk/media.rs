@@ -30,10 +30,11 @@ pub trait Media {
     /// Returns the error of the storage.
     fn sync(&mut self) -> Result<(), MediaError>;
 
-    /// Returns whether a flush may leave its writes, `bytes` bytes in `writes` writes, for
-    /// [`Disk::write_out`](super::Disk::write_out), and complete without them. A power cut keeps
-    /// them, because the disk writes them first. The default is false: the media then hold all
-    /// flushed data.
+    /// Returns whether a flush may leave its writes for
+    /// [`Disk::write_out`](super::Disk::write_out), and complete without them. The cache holds
+    /// `bytes` bytes in `writes` writes, including those that the flush does not cover. A power cut
+    /// keeps the flushed writes, because the disk writes them first. The default is false: the
+    /// media then hold all flushed data.
     ///
     /// A medium that returns true must have room for these writes, or must report their failure
     /// before it reports the flush as complete.
@@ -324,6 +325,7 @@ mod tests {
             assert_eq!(memory.bytes_held(), 0);
         }
     }
+
     /// Does a sector at a random place need only one page and its tables?
     #[test]
     fn a_random_sector_takes_a_page() {

@@ -126,7 +126,8 @@ impl Disk<MemoryMedia> {
     /// Creates a zero-filled disk in memory, at rest.
     ///
     /// # Errors
-    /// Returns an error if a value of the profile is out of bounds.
+    /// Returns an error if a value of the profile is out of bounds, or if its geometry cannot be
+    /// built.
     pub fn new(profile: &Profile) -> Result<Disk, DiskError> {
         Ok(Disk::with_media(Drive::new(profile)?, MemoryMedia::new()))
     }
@@ -202,7 +203,7 @@ impl<M: Media> Disk<M> {
     /// Returns whether any remain. Writes do this too, so calls are optional.
     ///
     /// # Errors
-    /// Returns an error if the media fail. What could not be written remains.
+    /// Returns an error if the media fail. The bytes that could not be written remain.
     pub fn write_out(&mut self, most: u64) -> Result<bool, DiskError> {
         Ok(self.store.write_out(most)?)
     }

@@ -39,7 +39,7 @@ pub struct Scheduled {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Not TOML, or unknown keys.
+    /// Not TOML, or a key that is unknown or has a value of the wrong type.
     #[error("line {line}: {message}")]
     Syntax {
         /// Line of the text, counted from 1.
@@ -63,7 +63,8 @@ impl Scenario {
     /// Parses a scenario.
     ///
     /// # Errors
-    /// Returns an error that names the line, the key and the problem.
+    /// Returns an error if the text is not a valid scenario. The error names the line, the key and
+    /// the problem.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let syntax = |offset: usize, message: String| ScenarioError::Syntax {
             line: line(text, offset),

@@ -6,7 +6,7 @@
 //!
 //! If the media permit it ([`Media::defers_writes`]), a flush copies at most [`FLUSH_PIECE`] bytes,
 //! however many it makes durable. The rest is written out by [`Store::write_out`] and by later
-//! writes, each of which pays for twice its own size. The backlog is therefore gone before the
+//! writes, each of which writes out twice its own size. The backlog is therefore gone before the
 //! cache is full again, and no single operation takes much time.
 
 use std::ops::Range;

@@ -231,7 +231,7 @@ impl VolatileCache {
         }
     }
 
-    /// The parts of `range` that are not volatile.
+    /// The parts of `range` that are not in the cache.
     pub(super) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut from = range.start;

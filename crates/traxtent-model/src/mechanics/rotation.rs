@@ -55,8 +55,7 @@ impl TrackRotation {
         Span(between(from, to, self.revolution))
     }
 
-    /// The time in which `count` slots from `first` on pass, which end with the track's last slot
-    /// or before it.
+    /// The time in which `count` slots pass, starting with slot `first`.
     #[inline]
     pub fn length(&self, first: u32, count: u32) -> Span {
         if u64::from(count) == self.slots {
@@ -82,7 +81,7 @@ pub(super) fn from_origin(revolution: u64, slots: u64, slot: u32) -> u64 {
 }
 
 /// The time from one phase of the revolution to the next occurrence of another, or zero if they are
-/// equal. Without a branch, because processors cannot predict the order of two phases.
+/// equal. It has no branch, because processors cannot predict the order of two phases.
 #[inline]
 fn between(from: u64, to: u64, revolution: u64) -> u64 {
     let (time, is_next_turn) = to.overflowing_sub(from);
