@@ -20,7 +20,7 @@ const BAD_MAX: u64 = 1 << 18;
 pub(super) struct Builder<'a> {
     pub(super) spec: &'a GeometrySpec,
     pub(super) tree: Tree,
-    drawn: ZoneBranches,
+    branches: ZoneBranches,
     /// The number of LBNs so far.
     pub(super) sectors: u64,
     pub(super) zones: Vec<ZoneInfo>,
@@ -45,7 +45,7 @@ pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
     let mut builder = Builder {
         spec,
         tree: Tree::default(),
-        drawn: ZoneBranches::default(),
+        branches: ZoneBranches::default(),
         sectors: 0,
         zones: Vec::new(),
         remaps: Vec::new(),
@@ -77,12 +77,12 @@ impl Builder<'_> {
     /// Adds an area. Its first `reserved` sectors hold no LBNs.
     pub(super) fn add(
         &mut self,
-        drawn: ZoneBranches,
+        branches: ZoneBranches,
         reserved: u64,
         most: Option<u64>,
     ) -> Range<u64> {
-        let node = self.tree.add_node(drawn.mapped);
-        self.drawn.blank.extend(drawn.blank);
+        let node = self.tree.add_node(branches.mapped);
+        self.branches.blank.extend(branches.blank);
         let sectors = self.tree.node(node).sectors;
         let from = reserved.min(sectors);
         let keep = from..from
@@ -92,7 +92,7 @@ impl Builder<'_> {
                 .min(most.unwrap_or(u64::MAX));
         let first = self.sectors;
         self.sectors += keep.end - keep.start;
-        keep_lbns(&mut self.tree, node, keep, &mut self.drawn);
+        keep_lbns(&mut self.tree, node, keep, &mut self.branches);
         first..self.sectors
     }
 
@@ -100,13 +100,13 @@ impl Builder<'_> {
         let name = format!("zone {number}");
         let slots = self.check_zone(&name, zone)?;
         let ordered = self.ordered(zone, &slots, &name)?;
-        let drawn = self.draw(number, zone, &name, &ordered)?;
-        let fits: u64 = drawn.mapped.iter().map(|b| b.sectors * b.repeat).sum();
+        let branches = self.zone_branches(number, zone, &name, &ordered)?;
+        let fits: u64 = branches.mapped.iter().map(|b| b.sectors * b.repeat).sum();
         check(&name, "reserved_sectors", zone.reserved_sectors, 0..=fits)?;
         if let Some(lbns) = zone.lbns {
             check(&name, "lbns", lbns, 0..=fits - zone.reserved_sectors)?;
         }
-        let lbns = self.add(drawn, zone.reserved_sectors, zone.lbns);
+        let lbns = self.add(branches, zone.reserved_sectors, zone.lbns);
         self.zones.push(ZoneInfo {
             first_lbn: Lbn(lbns.start),
             end_lbn: Lbn(lbns.end),
@@ -119,7 +119,7 @@ impl Builder<'_> {
     }
 
     /// Builds the branches of a zone: its tracks, with their spares and bad sectors.
-    fn draw(
+    fn zone_branches(
         &mut self,
         number: usize,
         zone: &ZoneSpec,
@@ -155,11 +155,11 @@ impl Builder<'_> {
             moved,
             replacement_tracks: taken,
         };
-        let drawn = area.add_zone(&mut self.tree)?;
+        let branches = area.add_zone(&mut self.tree)?;
         if !by_track {
             self.remap_sectors(number, name, zone, full)?;
         }
-        Ok(drawn)
+        Ok(branches)
     }
 
     /// Returns a zone's spares according to the sparing scheme, and checks their number.
@@ -376,7 +376,7 @@ impl Builder<'_> {
         full: NodeId,
         tracks: u64,
     ) -> Result<(BTreeMap<u64, u64>, BTreeSet<u64>), GeometryError> {
-        // A slip before the spares uses the first of them.
+        // Each slip before the spares uses one of them, beginning with the first.
         let data = tracks - u64::from(zone.spares);
         let end = zone
             .slips
@@ -447,8 +447,10 @@ impl Builder<'_> {
         {
             check("geometry", "capacity_sectors", capacity, 1..=self.sectors)?;
         }
-        let root = self.tree.add_node(std::mem::take(&mut self.drawn.mapped));
-        let blanks = self.tree.add_node(std::mem::take(&mut self.drawn.blank));
+        let root = self
+            .tree
+            .add_node(std::mem::take(&mut self.branches.mapped));
+        let blanks = self.tree.add_node(std::mem::take(&mut self.branches.blank));
         let (tree, roots) = self.tree.compact(&[root, blanks]);
         let mut geometry = Geometry {
             capacity: self.sectors,

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 /// The reason why a [`GeometrySpec`](super::GeometrySpec) does not describe a possible drive.
 ///
-/// Every message names the value, the bound and the place in the description.
+/// Every message names the place in the description. The message about a number outside its bounds
+/// also names the number and the bounds.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GeometryError {

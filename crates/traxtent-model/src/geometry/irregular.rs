@@ -112,8 +112,8 @@ impl Builder<'_> {
             .iter()
             .map(|b| (b.sector, self.tree.extent(b), b.track))
             .collect();
-        let drawn = area.add_zone(&mut self.tree)?;
-        self.add(drawn, 0, None);
+        let branches = area.add_zone(&mut self.tree)?;
+        self.add(branches, 0, None);
         self.irregular_zones(&area, &starts);
         Ok(())
     }
@@ -166,9 +166,9 @@ impl Builder<'_> {
             1..=branch.sectors * branch.repeat,
         )?;
         let node = self.tree.add_node(vec![branch]);
-        let mut drawn = ZoneBranches::default();
-        keep_lbns(&mut self.tree, node, 0..total, &mut drawn);
-        out.extend(drawn.mapped);
+        let mut branches = ZoneBranches::default();
+        keep_lbns(&mut self.tree, node, 0..total, &mut branches);
+        out.extend(branches.mapped);
         Ok(())
     }
 }

@@ -315,8 +315,8 @@ impl Geometry {
         }
     }
 
-    /// Same as [`Geometry::piece`], but faster if `lbn` is on `track` and every slot of that track
-    /// holds an LBN.
+    /// Same as [`Geometry::piece`], but faster if `lbn` is on `track`, every slot of that track
+    /// holds an LBN, and the drive has no moved LBNs.
     ///
     /// # Panics
     /// Panics if `lbn` is beyond the drive's end.

@@ -1,4 +1,4 @@
-//! The order in which the tracks of a zone receive LBNs, as a tree in which every slot is in use.
+//! The order in which the tracks of a zone receive LBNs, as a tree.
 
 use super::spec::{Order, Skew, Start};
 use super::tree::{BranchOf, NodeId, Offset, Tree};
@@ -8,7 +8,7 @@ use traxtent_units::Angle;
 pub(super) struct ZoneOrder<'a> {
     pub(super) order: Order,
     pub(super) backward: bool,
-    /// Cylinders per pass. The zone's cylinders need not be a multiple.
+    /// Cylinders per pass. The number of cylinders of the zone need not be a multiple of it.
     pub(super) width: u32,
     pub(super) first_cylinder: u32,
     pub(super) cylinders: u32,
@@ -57,7 +57,8 @@ impl ZoneOrder<'_> {
     pub(super) fn build(&self, tree: &mut Tree, used: impl Fn(usize) -> u32) -> NodeId {
         let groups = self.cylinders / self.width;
         let rest = self.cylinders % self.width;
-        // The step of the period is known after all its groups and the first track after them.
+        // A period has two groups if the order alternates. Its step is the offset from its first
+        // track to the first track after it.
         let per_period = if self.period() > u64::from(self.width) * self.slots.len() as u64 {
             2
         } else {

@@ -1,4 +1,4 @@
-//! The check that no two tracks of a description are at the same place.
+//! The check that no two tracks of a description overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,8 @@ pub(super) fn check_tracks(
     Ok(shapes)
 }
 
-/// Checks that all tracks of a tree are on the drive, and that no slot is listed twice.
+/// Checks that all tracks of a tree are on the drive, and that no slot is listed twice unless LBNs
+/// may share places.
 pub(super) fn check_tree(
     spec: &GeometrySpec,
     tree: &Tree,

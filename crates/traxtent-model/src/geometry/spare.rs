@@ -4,7 +4,7 @@ use super::shape::Slot;
 use super::{Geometry, Occupant, Place};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-/// The number of tracks on either side that are searched for spares; the search takes well below a
+/// The number of tracks on either side that are searched for spares. The search takes well under a
 /// second.
 const TRACKS_AROUND: u64 = 1 << 18;
 

@@ -268,8 +268,8 @@ pub struct ZoneSpec {
     /// The angle at which the zone's first track begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_angle: Skew,
-    /// Sectors at the zone's front that the drive reserves for itself. They are counted as LBNs
-    /// would be.
+    /// Sectors at the zone's front that the drive reserves for itself. They are counted like LBNs,
+    /// without bad sectors and spares.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reserved_sectors: u64,
     /// The number of spare sectors (or tracks) in each region of the sparing scheme.

@@ -336,7 +336,7 @@ impl Tree {
             first += branch.sector;
             let mut instance = branch.at;
             let mut count = branch.repeat - 1;
-            // Without a look at `rest`, because processors cannot predict it.
+            // The condition does not depend on `rest`, because processors cannot predict it.
             if count > 0 {
                 let k = divide(rest, each);
                 count -= k;
@@ -513,7 +513,7 @@ impl Tree {
     }
 }
 
-/// The quotient. Most operands have 32 bits, which processors divide faster.
+/// The quotient. Most operands fit in 32 bits, which processors divide faster.
 #[inline]
 fn divide(a: u64, b: u64) -> u64 {
     if (a | b) >> 32 == 0 {

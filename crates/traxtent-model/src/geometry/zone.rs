@@ -40,7 +40,7 @@ pub(super) struct ZoneTracks {
     pub(super) slips_to_end: bool,
     /// The number of tracks after which the order repeats.
     pub(super) period: u64,
-    /// Bad slots, ascending. Each has a length of one slot, unless a slip shortens the zone.
+    /// Bad slots, ascending. If slips use spare sectors, each entry is a single slot.
     pub(super) bad: Vec<BadSlots>,
     /// Irregularities of the skew as (track, sectors): from this track, tracks begin this many
     /// sectors later. Ascending by track; the sectors are totals.
@@ -51,7 +51,7 @@ pub(super) struct ZoneTracks {
     pub(super) replacement_tracks: BTreeSet<u64>,
 }
 
-/// The result: tracks with LBNs, in their order, and tracks without.
+/// The result: tracks with LBNs, in LBN order, and tracks without.
 #[derive(Default)]
 pub(super) struct ZoneBranches {
     pub(super) mapped: Vec<Branch>,
@@ -107,7 +107,7 @@ impl ZoneTracks {
         self.turns.partition_point(|t| t.0 < track)
     }
 
-    /// Adds complete regions that have no defects.
+    /// Adds complete regions that have neither defects nor irregularities of the skew.
     fn add_regular_regions(
         &self,
         tree: &mut Tree,
@@ -334,7 +334,8 @@ impl ZoneTracks {
     }
 }
 
-/// Limits a list of tracks to the LBNs in `keep`. The tracks and parts outside go to `blank`.
+/// Limits a list of tracks to the LBNs in `keep`. Tracks entirely outside go to `blank`. A track
+/// that is partly outside holds only its LBNs in `keep`.
 pub(super) fn keep_lbns(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut ZoneBranches) {
     let (sectors, tracks) = (tree.node(node).sectors, tree.node(node).tracks);
     if keep.is_empty() {

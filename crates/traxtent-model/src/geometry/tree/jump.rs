@@ -1,9 +1,9 @@
-//! A shortcut to the branch of a large node.
+//! A shortcut to the branch of a node that holds a sector.
 
 use super::{NodeId, Tree};
 
-/// A coarse index into one node's branches: for each bucket of sectors, the branches that begin in
-/// it.
+/// A coarse index into one node's branches: for each bucket of sectors, the branches that hold
+/// them.
 #[derive(Clone, Debug)]
 pub(super) struct Jump {
     pub(super) node: NodeId,

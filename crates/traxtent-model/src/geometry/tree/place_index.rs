@@ -85,8 +85,8 @@ impl PlaceIndex {
     }
 }
 
-/// The maximum number of instances of a branch that a lookup may visit: those with overlapping
-/// boxes.
+/// The maximum number of instances of a branch that a lookup may visit: those whose extents
+/// overlap.
 pub(in crate::geometry) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
     let child = tree.child_extent(branch);
     let along = |ends: (i32, i32), step: i32| match step {
@@ -99,7 +99,7 @@ pub(in crate::geometry) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
         .min(along(child.surfaces, branch.step.surface))
 }
 
-/// The instances of `branch` whose box contains the place.
+/// The instances of `branch` whose extent contains the place.
 fn instances(tree: &Tree, branch: &Branch, cylinder: i32, surface: i32) -> std::ops::Range<u64> {
     let child = tree.child_extent(branch);
     let cylinders = reaching(
