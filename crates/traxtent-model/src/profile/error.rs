@@ -3,11 +3,11 @@
 /// The form of the scheduler `aged-sptf`, which requires a weight.
 pub(super) const AGED_SPTF_FORM: &str = "{aged-sptf={weight=0.1}}";
 
-/// The reason why a text is not a valid profile.
+/// The reason why a profile is not valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Not TOML, or unknown keys.
+    /// Not TOML, an unknown or missing key, or a value of the wrong type.
     #[error("line {line}: {message}")]
     Syntax {
         /// Line of the text, counted from 1.

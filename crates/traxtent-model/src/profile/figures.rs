@@ -4,7 +4,7 @@ use super::provenance::BY_HAND;
 use super::schema::{Absent, Kind};
 use super::{HostSpec, Profile, ProfileError};
 
-/// Keys that describe the profile rather than the drive.
+/// Keys that do not count as values, and need no origin.
 pub(super) const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
 
 /// Returns the dotted path of every value of the profile. A list counts as one value.

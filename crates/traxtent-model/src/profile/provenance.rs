@@ -10,7 +10,7 @@ use std::fmt;
 #[serde(transparent)]
 pub struct Provenance(pub BTreeMap<String, String>);
 
-/// The origin of a value that was set on the command line.
+/// The origin of a value that [`Profile::with_value`](super::Profile::with_value) has set.
 pub(super) const BY_HAND: &str = "assumed: set by hand";
 
 /// The kind of a value's origin, most reliable first.

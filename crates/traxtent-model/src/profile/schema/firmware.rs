@@ -405,11 +405,11 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             switch(
                 "sequential_only",
-                "Whether only a read that begins where the previous command ended makes the drive read ahead.",
+                "Whether only a read that begins where the previous command ended makes the drive read ahead, or keep the sectors that passed before the wanted ones.",
             ),
             switch(
                 "ignores_host",
-                "Whether the drive continues to read ahead when its host switches that off.",
+                "Whether the drive continues to read ahead, and to serve reads from its buffer, when its host switches both off.",
             ),
         ],
     ),
@@ -431,7 +431,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ("in-order", "ascending LBN"),
                     (
                         "in-order-when-complete",
-                        "ascending LBN; sectors read out of order wait until the request's part on their track is complete",
+                        "ascending LBN; if sectors of a track are read out of order, all of them wait until the request's part on that track is complete",
                     ),
                     ("out-of-order", "as the media deliver them"),
                 ]),

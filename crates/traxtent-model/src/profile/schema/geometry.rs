@@ -1,5 +1,5 @@
-//! The schema of the layout of sectors. [`crate::geometry::Geometry::build`] has further conditions
-//! between the values.
+//! The schema of the layout of sectors. [`crate::geometry::Geometry::build`] checks further
+//! conditions between the values.
 
 use super::Absent::{Is, Means, Refused};
 use super::Kind::{Choice, Number, Pairs, Part, PerSurface, Skew, Whole, Wholes};
@@ -9,7 +9,7 @@ use crate::geometry::limits::{CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
 const SURFACE: super::Kind = Whole(0.0, SURFACES_MAX as f64 - 1.0);
 const CYLINDER: super::Kind = Whole(0.0, CYLINDERS_MAX as f64 - 1.0);
 const SLOTS: super::Kind = Whole(1.0, SLOTS_MAX as f64);
-/// The greatest whole number of TOML that a floating-point number can represent.
+/// The number up to which floating-point numbers represent every whole number.
 const LBN_MAX: f64 = (1_u64 << 53) as f64;
 const SIGNED: super::Kind = Whole(i32::MIN as f64, i32::MAX as f64);
 const TURNS: super::Kind = Number(-1e6, 1e6);
