@@ -20,7 +20,7 @@ struct Args {
         default_value = "wd10ears,st2000l003,dt01aca300"
     )]
     drives: Vec<String>,
-    /// File systems; by default all that the machine supports
+    /// File systems; by default ext3, ext4, xfs and btrfs, or with --guest jfs and reiserfs
     #[arg(long, value_delimiter = ',')]
     kinds: Vec<String>,
     /// Size of the tarball in MiB; by default the size used in the paper
@@ -29,13 +29,13 @@ struct Args {
     /// Seeds, one for each run
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     seeds: Vec<u64>,
-    /// Parameters of the drive's firmware to change, such as cache.segments=128
+    /// Parameters of the drive's profile to change, such as cache.segments=128
     #[arg(long)]
     with: Vec<String>,
     /// Path of the program `traxtent`
     #[arg(long, default_value = "target/debug/traxtent")]
     traxtent: PathBuf,
-    /// KiB of writes that the drive can hold and coalesce; 0 as in the model
+    /// KiB of writes that the drive can hold and coalesce; 0 for none, as in the model
     #[arg(long, default_value_t = 0)]
     gather: u64,
     /// Use the kernel of an emulated machine instead of this machine's kernel

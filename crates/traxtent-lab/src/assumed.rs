@@ -42,8 +42,8 @@ const fn range(key: &'static str, values: Values, reason: &'static str) -> Plaus
 
 const SWITCH: Values = Values::Each(&["true", "false"]);
 const BOTH: &str = "both settings exist in drives";
-/// The plausible ranges. Other assumed figures are not moved: they belong to a figure that is, or
-/// no range is known.
+/// The plausible ranges. Other assumed figures are not moved: they depend on a figure that is
+/// moved, or no range is known.
 pub const RANGES: &[PlausibleRange] = &[
     range(
         "mechanics.rpm",

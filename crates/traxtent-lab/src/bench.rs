@@ -43,7 +43,7 @@ pub enum LabError {
     /// The drives cannot form an array.
     #[error(transparent)]
     Raid(#[from] RaidError),
-    /// The drive does not respond.
+    /// A request to the drive failed.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The drive cannot serve video in this way.
@@ -61,12 +61,12 @@ pub enum LabError {
     /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A measured trace is missing.
+    /// There is no measured trace of the drive, or it cannot be opened.
     #[error("no trace of {drive}: {why}")]
     NoTrace {
-        /// The drive on which the trace was measured.
+        /// The drive.
         drive: String,
-        /// The reason why it is missing.
+        /// The reason.
         why: String,
     },
     /// A file cannot be used, or a program cannot be run.
@@ -241,11 +241,11 @@ impl Bench {
         self.drive().kb(sectors)
     }
 
-    /// Runs a workload, given in the workload grammar, as [`TestDrive::run`] does. It runs all of
-    /// its requests, or [a tenth](Bench::scaled_count) of them.
+    /// Runs a workload, given in the workload grammar, like [`TestDrive::run`]. If an approximate
+    /// result is sufficient, only [a tenth](Bench::scaled_count) of its requests run.
     ///
     /// # Errors
-    /// Returns an error if the workload does not fit the drive.
+    /// Returns an error if the workload is malformed or does not fit the drive.
     pub fn run(&self, workload: &str) -> Result<WorkloadResult, LabError> {
         Ok(self.drive().run(self.scaled(workload)?)?)
     }
@@ -254,7 +254,7 @@ impl Bench {
     /// time of the last request.
     ///
     /// # Errors
-    /// Returns an error if the workload does not fit the drive.
+    /// Returns an error if the workload is malformed or does not fit the drive.
     pub fn run_observed(
         &self,
         workload: &str,

@@ -16,7 +16,8 @@ const BLOCK_BYTES: u32 = 8192;
 /// all offsets.
 ///
 /// # Errors
-/// Returns an error if the drives are not available.
+/// Returns the errors of [`Bench::with_drive`], or an error if a block is not a whole number of a
+/// drive's sectors.
 pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ["atlas10k", "atlas10k2"]
         .into_iter()

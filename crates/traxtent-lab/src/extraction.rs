@@ -1,15 +1,15 @@
 //! Finding track boundaries (paper T, section 4.1).
 //!
 //! A translation takes the default `scsi.translate_ms` of 2 ms. This is about the value that
-//! follows from both papers.
+//! follows from papers T and Q.
 
 use traxtent_probe::{Algorithm, Verify};
 
 use crate::bench::{Bench, LabError};
 use crate::search::Search;
 
-/// By read timing alone, with every boundary verified: drive time in minutes, boundaries missed or
-/// invented.
+/// Finds boundaries by read timing alone and verifies every one. Returns the drive time in minutes,
+/// and the number of boundaries missed or invented.
 ///
 /// # Errors
 /// Returns an error if the algorithm fails on the drive.
@@ -19,8 +19,9 @@ pub fn by_timing(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![angle.minutes(), wrong as f64])
 }
 
-/// By translation. The algorithm without expertise: translations per track, and drive time in
-/// minutes. Ours: translations per track. Then the boundaries that either missed or invented.
+/// Finds boundaries by translation. Returns the translations per track and the drive time in
+/// minutes of the algorithm without expertise, the translations per track of ours, and the number
+/// of boundaries that either missed or invented.
 ///
 /// # Errors
 /// Returns an error if an algorithm fails on the drive.
@@ -36,7 +37,8 @@ pub fn by_translation(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// By DIXtrac's five steps: drive time in minutes, translations, boundaries missed or invented.
+/// Finds boundaries by DIXtrac's five steps. Returns the drive time in minutes, the number of
+/// translations, and the number of boundaries missed or invented.
 ///
 /// # Errors
 /// Returns an error if the algorithm fails on the drive.

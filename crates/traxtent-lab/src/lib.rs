@@ -1,4 +1,4 @@
-//! Experiments: measurements on the model that reproduce the numbers and figures of papers.
+//! Measurements on the drive model that reproduce the numbers and figures of papers.
 //!
 //! A [`Measurement`] takes a drive on a [`Bench`] and returns numbers. [`MEASUREMENTS`] lists all
 //! of them by name.
@@ -6,7 +6,8 @@
 //! # Invariants
 //! The published numbers are in the crate `traxtent-experiments`, which depends on this one. A
 //! measurement therefore cannot depend on the number with which it is compared. Profiles are used
-//! unchanged.
+//! unchanged, except for the parameters that a measurement or the caller of
+//! [`Bench::with_parameters`] changes explicitly.
 
 pub mod alignment;
 pub mod assumed;

@@ -89,16 +89,17 @@ impl LogWorkload {
 }
 
 /// The ratio of the overall write costs of unaligned and aligned segments of a track, and for each
-/// load the segment size in KB at which the aligned cost is lowest.
+/// workload the segment size in KB at which the aligned cost is lowest.
 ///
 /// # Errors
-/// Returns an error if the drive has no tracks.
+/// Returns an error if the requests do not fit the drive's first zone, or the log does not fit the
+/// drive.
 pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let aligned = inefficiencies(bench, true)?;
     let unaligned = inefficiencies(bench, false)?;
     let mut values = vec![unaligned[ONE_TRACK] / aligned[ONE_TRACK]];
-    for load in LogWorkload::ALL {
-        let costs = write_costs(bench, load)?;
+    for workload in LogWorkload::ALL {
+        let costs = write_costs(bench, workload)?;
         let overall = costs
             .iter()
             .zip(&aligned)
@@ -130,7 +131,7 @@ pub fn transfer_model(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// Draws the overall write cost against segment size, aligned, unaligned, and by the model, with
-/// one panel per load.
+/// one panel per workload.
 ///
 /// # Errors
 /// Returns the errors of [`overall_write_cost`].
@@ -144,8 +145,8 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
         ("5.2 ms * 40 MB/s", models),
     ];
     let mut panels = Vec::new();
-    for load in LogWorkload::ALL {
-        let costs = write_costs(bench, load)?;
+    for workload in LogWorkload::ALL {
+        let costs = write_costs(bench, workload)?;
         let series = lines.iter().map(|(name, inefficiencies)| {
             let overall = costs.iter().zip(inefficiencies).map(|(a, b)| a * b);
             Series {
@@ -158,7 +159,7 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
             }
         });
         panels.push(Panel {
-            title: format!("LFS, {}", load.title()),
+            title: format!("LFS, {}", workload.title()),
             x: "segment size (KiB)".into(),
             y: "overall write cost".into(),
             series: series.collect(),
@@ -189,22 +190,22 @@ fn inefficiencies(bench: &Bench, aligned: bool) -> Result<Vec<f64>, LabError> {
 }
 
 /// The write cost of our cleaner, for each segment size.
-fn write_costs(bench: &Bench, load: LogWorkload) -> Result<Vec<f64>, LabError> {
+fn write_costs(bench: &Bench, workload: LogWorkload) -> Result<Vec<f64>, LabError> {
     sizes(bench)
-        .map(|sectors| write_cost(bench, load, sectors))
+        .map(|sectors| write_cost(bench, workload, sectors))
         .collect()
 }
 
 /// Fills a log with segments of one size. Then writes as many blocks as the log has, once
 /// unmeasured and three times measured.
-fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<f64, LabError> {
+fn write_cost(bench: &Bench, workload: LogWorkload, segment_sectors: u32) -> Result<f64, LabError> {
     let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
     let range = Lbn(0)..Lbn(LOG_SECTORS);
     let mut config = LogConfig {
         id: 1,
         sizing: SegmentSizing::Fixed(Sectors(segment_sectors.into())),
         cleaning: Cleaning {
-            policy: load.policy(),
+            policy: workload.policy(),
             segments: (LOG_SECTORS / LOG_PER_PASS).div_ceil(segment_sectors.into()) as u32,
         },
         ..LogConfig::default()
@@ -215,7 +216,7 @@ fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<
     let mut device = vec![0; LOG_SECTORS as usize * config.shape.sector_bytes as usize];
     perform(&mut log, &mut device)?;
     let mut rng = Rng::new(bench.seed);
-    let files = load.files(config.blocks);
+    let files = workload.files(config.blocks);
     for block in 0..config.blocks {
         log.write(block, &BLOCK)?;
         perform(&mut log, &mut device)?;
@@ -224,7 +225,7 @@ fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<
     for until in [2, 5] {
         before = log.traffic();
         while log.traffic().user_blocks < until * config.blocks {
-            for block in load.next(&files, config.blocks, &mut rng) {
+            for block in workload.next(&files, config.blocks, &mut rng) {
                 log.write(block, &BLOCK)?;
                 perform(&mut log, &mut device)?;
             }
@@ -310,14 +311,15 @@ const TRACKS_PER_SIDE: usize = 40;
 /// The number of power cuts.
 const CUTS: u64 = 40;
 
-/// Runs a log whose segments match the tracks around the boundary between the first two zones, on
-/// the drive with write-back enabled and with its data stored. The log is repeatedly written,
-/// cleaned, and interrupted by power cuts. Returns the share of segments that are exactly a track,
-/// the number of different segment sizes, the blocks copied by cleaning, and the synced blocks that
-/// were lost in all power cuts.
+/// Runs a log whose segments match the tracks around the boundary between the first two zones, or
+/// in the middle of a drive with a single zone. The drive has write-back enabled, and its data is
+/// stored. The log is repeatedly written, cleaned, and interrupted by power cuts. Returns the share
+/// of segments that are exactly a track, the number of different segment sizes, the blocks copied
+/// by cleaning, and the synced blocks that were lost in all power cuts.
 ///
 /// # Errors
-/// Returns an error if the drive has only one zone, or the log cannot be opened again.
+/// Returns an error if the log does not fit the tracks, the disk fails, or the log cannot be opened
+/// again.
 pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
     let first = tracks.track(0).map(|track| track.sectors);

@@ -9,7 +9,7 @@ use traxtent_units::{Lbn, Rng, SimTime, Span};
 use crate::bench::{Bench, LabError};
 use crate::jobs;
 
-/// The number of random reads for quantiles, ten times the number of the measured ones.
+/// The number of random reads for quantiles, ten times as many as were measured.
 const READS: u32 = 17_070;
 /// The quantiles of random reads, in percent.
 const PERCENTS: [f64; 9] = [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0];
@@ -54,7 +54,7 @@ pub(crate) fn sequential(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// The rate in the first zone, that over the whole drive, in MB/s, and the throughput of random
+/// The rates in the first zone and over the whole drive, in MB/s, and the throughput of random
 /// reads of 4 KB with 16 outstanding, in requests per second.
 pub(crate) fn data_sheet_rates(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let reads = bench.run("random,size=4KiB,count=4000,outstanding=16")?;
@@ -66,8 +66,8 @@ pub(crate) fn data_sheet_rates(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// Returns the rate of a sequential workload of 1 MiB requests over the whole drive, in MB/s: total
-/// size over total time, from samples at equal distances. The second half of a sample is timed.
-/// With writes, the first one fills the buffer.
+/// size over total time, from samples at equal distances. The second half of each sample is timed.
+/// With writes, the first half fills the buffer.
 pub(crate) fn whole_drive(bench: &Bench, workload: &str) -> Result<f64, LabError> {
     let sector = u64::from(bench.profile.sector.logical_bytes);
     let request = u64::from(SEQUENTIAL_BYTES) / sector;

@@ -11,8 +11,8 @@ const READS: u32 = 100_000;
 /// The number of steps of the request size in the figure.
 const STEPS: u32 = 32;
 
-/// The mean rotational latency of reads that begin at a random track of the first zone, as a share
-/// of a revolution.
+/// The mean rotational latency of reads that begin at the start of a random track of the first
+/// zone, as a share of a revolution. The drive's cache is disabled.
 fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabError> {
     let access = if zero_latency { "true" } else { "false" };
     let bench = bench

@@ -125,7 +125,7 @@ pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Figure 9: worst-case startup latency against streams per disk.
 ///
 /// # Errors
-/// Returns an error if the drive has no mechanics.
+/// Returns an error if the drive cannot serve a request.
 pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;

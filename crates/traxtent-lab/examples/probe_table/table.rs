@@ -153,7 +153,7 @@ impl Table {
         })
     }
 
-    /// Replaces the row of the same drive and method, or adds the row at the end.
+    /// Replaces or adds the row of a drive and method. The drive is then no longer left out.
     pub(crate) fn put(&mut self, row: Row) -> Result<()> {
         self.rows
             .retain(|old| old.drive != row.drive || old.result != "left out");
@@ -240,7 +240,8 @@ impl Table {
         out
     }
 
-    /// States how many rows are exact. Lists those that are not, and the drives without a row.
+    /// States how many results are exact. Lists those that are not, the drives that are left out,
+    /// and those without a row.
     fn results(&self) -> String {
         let (left_out, measured): (Vec<&Row>, Vec<&Row>) =
             self.rows.iter().partition(|row| row.result == "left out");

@@ -30,6 +30,7 @@ struct Args {
         default_value = "atlas10k2"
     )]
     drives: Vec<String>,
+    /// Seed of everything random
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
     /// Send only a tenth of the requests

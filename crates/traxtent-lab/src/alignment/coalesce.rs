@@ -170,7 +170,7 @@ mod tests {
         assert!(buffer.is_empty() && buffer.next().is_empty());
     }
 
-    /// Does every sector that is held leave exactly once, whatever was written?
+    /// Does every written sector leave, and no other, whatever was written?
     #[test]
     fn nothing_is_lost() {
         let mut rng = traxtent_units::Rng::new(7);

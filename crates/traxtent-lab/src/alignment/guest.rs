@@ -54,7 +54,7 @@ fn root() -> PathBuf {
     env::var_os("TRAXTENT_GUEST").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-/// Returns the reason why no guest kernel can be recorded, if there is one.
+/// Returns the reason why the requests of a guest's kernel cannot be recorded, if there is one.
 pub fn missing() -> Option<String> {
     let kernel = match Kernel::find() {
         Ok(kernel) => kernel,

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Runs a phase on a served drive, with the kernel of a machine that qemu emulates: builds its initrd and boots it.
 #
-# guest.sh PHASE FILE-SYSTEM FIRST-SECTOR SECTORS FOLDER TARBALL ROOT RELEASE, with the drive's address in $uri
+# guest.sh PHASE FILE-SYSTEM FIRST-SECTOR SECTORS FOLDER TARBALL ROOT RELEASE, with the drive's socket in $socket
 #
 # ROOT/boot and ROOT/lib/modules have the kernel RELEASE. The drive is the guest's first disk and the tarball its
 # second; addpart defines the partition, so the drive holds only the file system. The disk is set up as
-# phase.sh sets up a loop device, and qemu passes its requests on as they are.
+# phase.sh sets up a loop device, and qemu passes its requests on unchanged.
 set -eu
 phase=$1 kind=$2 first=$3 sectors=$4 folder=$5 tarball=$6 root=$7 release=$8
 files=$folder/files console=$folder/console

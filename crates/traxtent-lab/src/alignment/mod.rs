@@ -11,7 +11,7 @@
 //! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates
 //! (`guest`).
 //!
-//! Left out: the host's own time, and the paper's kernels; present ones are used instead.
+//! Left out: the host's own time, and the paper's kernels; today's are used instead.
 
 mod coalesce;
 mod file_system;
@@ -69,11 +69,11 @@ impl Times {
 /// bench.
 ///
 /// The tarball has `mib` MiB, and the program at `traxtent` serves the drive. The drive holds up to
-/// `held_sectors` sectors of writes (0: as in the model). Recordings are kept in `folder` and
+/// `held_sectors` sectors of writes (0: none, as in the model). Recordings are kept in `folder` and
 /// reused from there.
 ///
 /// # Errors
-/// Returns the errors of [`Session::streams`].
+/// Returns the errors of [`Session::seconds`].
 pub fn times(
     bench: &Bench,
     (machine, kind): (KernelHost, FileSystem),

@@ -90,7 +90,8 @@ const SPEED: u32 = 1000;
 /// The size of the partition in bytes. The paper does not state it.
 const PARTITION: u64 = 20 << 30;
 
-/// Returns the reason why this machine's kernel cannot be recorded, if there is one.
+/// Returns the reason why the requests of this machine's kernel cannot be recorded, if there is
+/// one.
 pub fn unavailable_reason() -> Option<String> {
     let programs = [
         "nbdfuse",
@@ -239,7 +240,7 @@ impl Session {
     /// `held_sectors` sectors of writes (0: none, as in the model).
     ///
     /// # Errors
-    /// Returns the errors of [`Session::streams`].
+    /// Returns the errors of [`Session::streams`], or an error if the drive refuses a request.
     pub fn seconds(
         &self,
         traxtent: &Path,

@@ -1,4 +1,4 @@
-//! A tarball made from a seed that replaces a kernel's source: a similar number of files with
+//! A tarball made from a seed, in place of a kernel's source. It has about as many files, with
 //! similar sizes.
 //!
 //! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as in the sources

@@ -1,4 +1,5 @@
-//! Random defects: slipped sectors, runs and tracks, tracks cut in two, remapped sectors.
+//! Random defects: slipped sectors, runs and tracks, tracks cut in two, remapped sectors; and a
+//! truncated end of the drive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +77,7 @@ pub(super) fn slip(
     Ok(())
 }
 
-/// Adds slips of whole tracks, and at most one remap of a track, to the zone's last track.
+/// Adds slips of whole tracks, and remaps at most one track, to the last track of the zone.
 fn slip_tracks(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,

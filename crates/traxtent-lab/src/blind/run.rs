@@ -22,7 +22,7 @@ use crate::cpu_time;
 use super::compare::{Differences, RemapTolerance, compare};
 use super::{HardProperty, Layouts, RandomDrive};
 
-/// The limit of requests per track. A probe that exceeds it is assumed never to end.
+/// The largest number of requests per track. A probe that exceeds it is assumed never to end.
 const REQUESTS_PER_TRACK: u64 = 20_000;
 
 /// The settings of a probe of random drives.
@@ -39,7 +39,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Creates a trial with a steady clock.
+    /// Creates a trial without noise, on drives with [`Layouts::Any`].
     pub fn new(algorithm: Algorithm, verify: Verify) -> Trial {
         Trial {
             layouts: Layouts::Any,
@@ -54,7 +54,7 @@ impl Trial {
         Trial { layouts, ..self }
     }
 
-    /// Adds noise to the clock.
+    /// Adds noise to the measured times.
     pub fn with_noise(self, noise: Noise) -> Trial {
         Trial {
             noise: Some(noise),

@@ -1,4 +1,5 @@
-//! Skews like those of real drives: large enough for the head to arrive in time, or a trap.
+//! Skews like those of real drives. Most are large enough for the head to arrive in time. Some
+//! drives and zones have none, and some have about half a turn where a serpentine reverses.
 
 use traxtent_model::geometry::{Order, Skew, ZoneSpec};
 use traxtent_model::mechanics::SeekCurve;
@@ -7,7 +8,7 @@ use traxtent_model::profile::MechanicsSpec;
 use super::dice::SeededRng;
 use super::survey::Times;
 
-/// The upper bound of a command's time on any random drive, including the transfer of a sector.
+/// An upper bound on a command's time on any random drive, including the transfer of a sector.
 const OVERHEAD_MOST_MS: f64 = 0.8;
 
 /// The method by which the skews of a drive are generated.

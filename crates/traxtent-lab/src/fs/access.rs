@@ -32,7 +32,7 @@ pub struct OpenFile {
     last: Option<u64>,
     /// The number of blocks that have been read in sequence up to `last`.
     count: u32,
-    /// Whether any access was not sequential.
+    /// Whether any access after the first was not sequential.
     random: bool,
     /// Consecutive sectors that have changed and are not being written.
     pending: Range<u64>,
@@ -264,9 +264,10 @@ impl SimulatedHost {
         None
     }
 
-    /// Reads at most `most` blocks of a file, from the first sector of a block that has not been
-    /// requested. Stops at the first block that has been requested or is not contiguous, and where
-    /// [`SimulatedHost::clipped`] ends. Marks the last block and returns the number of blocks.
+    /// Reads at most `most` blocks of a file, beginning with the first sector of `block` that has
+    /// not been requested. Stops before the first later block that has been requested or is not
+    /// contiguous, and where [`SimulatedHost::clipped`] ends. Marks the last block and returns the
+    /// number of blocks.
     pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
         let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];

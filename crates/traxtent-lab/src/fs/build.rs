@@ -2,8 +2,8 @@
 //!
 //! The paper names SSH 1.2.27 and the phases, but gives no numbers. All numbers here are assumed,
 //! in proportion to that package: a megabyte compressed, about 400 files in a dozen directories,
-//! about 200 of them compiled, and a hundred compiler tests. In the paper, hits and small writes
-//! dominate; the processor times here were set to dominate.
+//! about 200 of them compiled, and a hundred compiler tests. In the paper, cache hits and small
+//! writes dominate the elapsed time. Here, the processor times are large enough to dominate it.
 
 use traxtent_units::Rng;
 use traxtent_units::Span;

@@ -31,7 +31,7 @@ pub struct Config {
     pub group_blocks: u32,
     /// The number of blocks at the beginning of each group for its metadata and inodes.
     pub group_metadata: u32,
-    /// The number of blocks that a file may have in a group before it moves to another.
+    /// The number of blocks that a file may have in a group before it continues in another.
     pub group_share: u32,
     /// The number of blocks to which an inode points directly.
     pub direct: u32,
@@ -39,12 +39,12 @@ pub struct Config {
     pub indirect: u32,
     /// The number of inodes in a block.
     pub inodes_per_block: u32,
-    /// The number of blocks in a cluster: the upper bound of read-ahead and write-back requests.
+    /// The number of blocks in a cluster: the upper bound on read-ahead and write-back requests.
     pub cluster: u32,
     /// The number of blocks in the buffer cache.
     pub cache_blocks: usize,
-    /// The limits of the sectors in outstanding writes: the number at which a writer sleeps, and
-    /// the number at which it wakes.
+    /// The numbers of sectors in outstanding writes above which a writer sleeps, and at which it
+    /// wakes.
     pub write_limits_sectors: (u64, u64),
     /// The age at which dirty data is written.
     pub dirty_age_max: Span,
@@ -52,8 +52,8 @@ pub struct Config {
     pub synchronous_metadata: bool,
     /// The order of the host's queue.
     pub scheduler: Scheduler,
-    /// The limit of a request's wait in the host's queue. At this interval the oldest request is
-    /// checked, and served next if it has waited longer. `None` if there is no limit.
+    /// The longest time that a request waits in the host's queue. At this interval the oldest
+    /// request is checked, and served next if it has waited longer. `None` if there is no limit.
     pub deadline: Option<Span>,
     /// The number of requests that the host sends to the drive at once.
     pub queue_depth: u32,

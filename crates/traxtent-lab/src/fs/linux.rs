@@ -2,8 +2,8 @@
 //!
 //! As in the paper, conventional systems run with the drive's read-ahead on. Aligned systems are
 //! measured with it on and off, except for the streams, which run with it off. The paper's drive
-//! continues to read ahead after the command that disables it. Here the drive itself has no
-//! read-ahead, because the paper saw an effect.
+//! continues to read ahead after the command that disables it. The paper nevertheless measured an
+//! effect, so "off" means here that the drive's profile has no read-ahead.
 
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
@@ -19,8 +19,8 @@ const MB: u64 = 1 << 20;
 /// The memory in megabytes: for the scans and the comparison, and for the streams.
 pub(crate) const MEMORY: [usize; 2] = [128, 2048];
 
-/// The number of runs of the streams that are averaged. The results of the paper's ten vary by
-/// about ten percent.
+/// The number of runs over which the streams' latencies are averaged. The paper averages ten, whose
+/// results vary by about ten percent.
 const RUNS: u64 = 50;
 
 /// The number of neighbours on each side with which a startup latency is averaged.

@@ -55,7 +55,7 @@ const WRITE_GRID: u32 = 32 * 4 * BLOCK;
 
 const GB: u64 = 1 << 30;
 
-/// The number of runs of the streams that are averaged.
+/// The number of runs over which the streams' latencies are averaged.
 const RUNS: u64 = 4;
 
 /// The number of neighbours on each side with which a startup latency is averaged, as on one disk.
@@ -121,7 +121,8 @@ impl Raid5 {
     /// Creates a host that has just started, with such an array.
     ///
     /// # Errors
-    /// Returns an error if a drive is not built in.
+    /// Returns the errors of [`Bench::with_drive`], or an error if the drives cannot form the
+    /// array.
     pub fn host(self, bench: &Bench, memory: usize, seed: u64) -> Result<SimulatedHost, LabError> {
         self.host_on(bench, Firmware::Profile, memory, seed)
     }
@@ -294,7 +295,7 @@ fn scan(host: &mut SimulatedHost) -> ProgramRun {
 /// segments, larger segments, steady.
 ///
 /// # Errors
-/// Returns an error if a drive is not built in.
+/// Returns the errors of [`Raid5::host`].
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let change = |firmware,
                   system,
@@ -347,8 +348,8 @@ pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Startup latencies by the number of streams, in seconds: the smoothed mean of the runs. The
-/// streams continue somewhat beyond a latency of `until` seconds.
+/// Startup latencies by the number of streams, in seconds: the smoothed mean of the runs. Further
+/// streams start until several have waited more than twice `until` seconds.
 fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabError> {
     let streams = Streams {
         count: STREAMS_MAX,
@@ -470,7 +471,8 @@ fn unevenness(parts: &[f64]) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// The number of sectors in a stripe unit for random writes: 64 KB, long md's default.
+/// The number of sectors in a stripe unit for random writes: 64 KB, the default of md for many
+/// years.
 const UNIT: u64 = 128;
 
 /// A5: the increase in the time of random writes of a stripe unit if they begin half a unit after

@@ -59,8 +59,8 @@ struct OutstandingRequest {
 }
 
 impl SimulatedHost {
-    /// Creates a host that has just started, with an empty file system on the drive. The seed
-    /// determines the phase of the spindle at the start.
+    /// Creates a host that has just started, with an empty file system on the drive. The bench's
+    /// seed determines the phase of the spindle at the start.
     ///
     /// # Errors
     /// Returns an error if the drive is too small for the partition.

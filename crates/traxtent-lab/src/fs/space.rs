@@ -127,8 +127,8 @@ impl BlockSpace {
         run
     }
 
-    /// Allocates `count` consecutive blocks within one traxtent: the closest traxtent of the group,
-    /// ahead of `near`, with a sufficient free run. Returns `None` if there is none.
+    /// Allocates `count` consecutive blocks within one traxtent: that of `near`, or else the first
+    /// one after it in the group, with a sufficient free run. Returns `None` if there is none.
     pub(super) fn within_traxtent(&mut self, near: Block, count: u64) -> Option<Range<Block>> {
         let group = self.group_of(near);
         let mut traxtent = self.partition().traxtent_from(near)?;

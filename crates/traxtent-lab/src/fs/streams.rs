@@ -52,8 +52,8 @@ impl Streams {
             >= GIVE_UP_STREAMS
     }
 
-    /// Starts one stream each second until there are enough. Returns their startup latencies in
-    /// seconds, in order.
+    /// Starts one stream each second, as many as [`Streams::count`] and [`Streams::give_up`] allow.
+    /// Returns their startup latencies in seconds, in order.
     pub fn run(&self, host: &mut SimulatedHost, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
         let begin = host.now();

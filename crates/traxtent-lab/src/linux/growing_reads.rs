@@ -1,5 +1,5 @@
-//! A scan with reads that grow by one sector each. It takes the first drop in bandwidth as the end
-//! of a track.
+//! A scan with reads that grow by one sector each. It takes the first cliff, a size beyond which
+//! bandwidth drops, as the end of a track.
 //!
 //! The host has disabled the drive's buffer. A drive that nevertheless reads ahead serves the
 //! growing reads from its buffer until they no longer fit in a segment. Bandwidth drops at that

@@ -20,7 +20,7 @@ const STEPS: usize = 400;
 /// The right end of the figure.
 const SHOWN_MS: f64 = 7.0;
 
-/// The upper bound of the time of a read that has not waited for the media: the fastest drive needs
+/// The upper bound on the time of a read that has not waited for the media: the fastest drive needs
 /// 4 ms for a revolution.
 const AT_ONCE_MS: f64 = 1.0;
 

@@ -1,5 +1,5 @@
-//! A day with a number of partitions that follows free space, compared with every fixed number, at
-//! several fill levels.
+//! A simulated day on which the number of partitions follows free space, compared with days with
+//! every fixed number, at several fill levels.
 //!
 //! The day begins at midnight. From 08:00 to 20:00, requests arrive in bursts: 60 per second during
 //! five seconds of each minute, and 2 per second between the bursts. At other times one arrives
@@ -48,7 +48,7 @@ pub struct Level {
     pub fill: f64,
     /// The day with each fixed number of partitions for which there is room.
     pub fixed: Vec<(u32, Day)>,
-    /// The day with a number of partitions that follows free space, up to the given maximum.
+    /// The day on which the number of partitions follows free space, up to the given maximum.
     pub dynamic: Day,
 }
 
@@ -69,7 +69,7 @@ impl Level {
     }
 }
 
-/// The upper bound of the number of partitions if it follows free space. With more, a nearly empty
+/// The upper bound on the number of partitions if it follows free space. With more, a nearly empty
 /// drive spreads little data over its whole stroke, and bulk writes cause more writes than fit in
 /// the day.
 pub const MOST: u32 = 2;
@@ -78,7 +78,7 @@ pub const MOST: u32 = 2;
 /// regions.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be surveyed.
+/// Returns an error if the drive cannot be surveyed, or a layout does not fit.
 pub fn levels(
     bench: &Bench,
     most: u32,

@@ -42,7 +42,7 @@ pub enum ReplicaSync {
 }
 
 impl ReplicaSync {
-    /// All ways of synchronization.
+    /// All synchronization policies.
     pub const ALL: [ReplicaSync; 3] =
         [ReplicaSync::AtOnce, ReplicaSync::Idle, ReplicaSync::Passing];
 
@@ -286,7 +286,7 @@ impl TplHost {
         Ok(served)
     }
 
-    /// Returns the waiting request that is likely to be served first.
+    /// Returns the index of the waiting request that is likely to be complete first.
     fn nearest(&self, queue: &[HostRequest]) -> Result<usize, LabError> {
         if queue.len() == 1 {
             return Ok(0);
@@ -363,7 +363,7 @@ impl TplHost {
             ReplicaSync::AtOnce => all,
             ReplicaSync::Idle | ReplicaSync::Passing => 1 << self.choose(run, all).0,
         };
-        self.write_copies(run, mask);
+        self.write_replicas(run, mask);
         self.tpl.record_write(run, mask)?;
         Ok(())
     }
@@ -376,7 +376,7 @@ impl TplHost {
         places().nth(index).expect("there is a replica")
     }
 
-    fn write_copies(&mut self, run: BlockRun, mask: u32) {
+    fn write_replicas(&mut self, run: BlockRun, mask: u32) {
         let sectors = run.blocks * BLOCK;
         let places = self.tpl.places(run, mask);
         let writes: Vec<Request> = places
@@ -536,8 +536,8 @@ impl TplHost {
             done.push((run, missing));
         }
         self.send(&writes);
-        for (run, copies) in done {
-            self.tpl.record_sync(run, copies);
+        for (run, missing) in done {
+            self.tpl.record_sync(run, missing);
         }
     }
 

@@ -169,9 +169,9 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// Results for the extensions that the paper leaves to future work. First, the smallest share of
 /// the gain of the drive's own choice that the host's choice achieves: with steady completions, and
-/// with completions that deviate by 100 microseconds. Then the largest ratio at any fill level of
-/// two response times of a day: with partitions that follow free space, and with the best fixed
-/// number of partitions.
+/// with completions that deviate by 100 microseconds. Then the response time over a day with
+/// partitions that follow free space, over that with the best fixed number of partitions: the
+/// largest ratio at any fill level.
 pub(crate) fn extensions(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = predict::shares(bench)?;
     values.push(day::worst(bench)?);

@@ -95,8 +95,8 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
         let mut sum = 0.0;
         for home in &homes {
             let choice = head.choose(drive.now(), shape.replica_lbns(*home, count));
-            let copy = choice.map_or(0, |choice| choice.index as u32);
-            let lbn: Lbn = shape.replica_lbn(*home, count, copy);
+            let replica = choice.map_or(0, |choice| choice.index as u32);
+            let lbn: Lbn = shape.replica_lbn(*home, count, replica);
             let timing = drive.request(Request::read(lbn, BLOCK))?;
             head.completed(lbn, BLOCK, timing.sent, timing.completed);
             sum += timing.response().as_ms();

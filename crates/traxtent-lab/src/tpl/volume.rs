@@ -164,10 +164,12 @@ impl Part {
     }
 
     /// The mean response time of random reads in virtual time, in milliseconds, if the drive itself
-    /// chooses among `partitions` partitions.
+    /// chooses among `partitions` partitions. The reads are of blocks of a volume with `count`
+    /// replicas.
     ///
     /// # Errors
-    /// Returns an error if the drive cannot have this number of partitions.
+    /// Returns an error if the drive cannot have this number of partitions, or the volume cannot be
+    /// made.
     pub fn drive_ms(
         &self,
         count: u32,

@@ -1,4 +1,4 @@
-//! Writes that reach all replicas, for three ways of synchronization and several numbers of
+//! Writes that reach all replicas, for three synchronization policies and several numbers of
 //! partitions (paper P, section 5).
 
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount};
@@ -14,20 +14,21 @@ pub const READ_SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
 /// The number of requests in a measurement.
 const REQUESTS: u64 = 4000;
 
-/// The rate of independent requests per second: about 30 % of the drive's maximum without replicas.
+/// The number of requests that arrive per second, independently of completions: about 30 % of the
+/// drive's maximum without replicas.
 pub const RATE: f64 = 40.0;
 
 /// The number of outstanding requests if the drive is always busy.
 pub const DEPTH: usize = 8;
 
-/// The results of one way of synchronization.
+/// The results of a synchronization policy, with a share of reads and a number of partitions.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncPoint {
-    /// The method by which writes reach all replicas.
+    /// The synchronization policy.
     pub sync: ReplicaSync,
     /// The share of reads.
     pub read_share: f64,
-    /// The number of partitions of all tracks.
+    /// The number of partitions of each track.
     pub count: u32,
     /// The mean response time of requests that arrive independently, in milliseconds.
     pub response_ms: f64,
@@ -36,8 +37,8 @@ pub struct SyncPoint {
     pub rate: f64,
 }
 
-/// Measures every way of synchronization, share of reads and number of partitions. All blocks of
-/// the layout are in use.
+/// Measures every combination of synchronization policy, share of reads and number of partitions.
+/// All blocks of the layout are in use.
 ///
 /// # Errors
 /// Returns an error if the drive cannot be surveyed.
@@ -88,7 +89,7 @@ fn measure(
     Ok((response, busy.run(&mut closed)?.rate()))
 }
 
-/// The measurement with the lowest response time, for a way of synchronization and a share of
+/// The measurement with the lowest response time, for a synchronization policy and a share of
 /// reads.
 pub fn best(points: &[SyncPoint], sync: ReplicaSync, read_share: f64) -> Option<&SyncPoint> {
     let of = points
@@ -98,7 +99,7 @@ pub fn best(points: &[SyncPoint], sync: ReplicaSync, read_share: f64) -> Option<
 }
 
 /// Draws response time and throughput over partitions and shares of reads, one row of panels per
-/// way of synchronization.
+/// synchronization policy.
 pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
     let panel =

@@ -22,7 +22,7 @@ fn volume_reads_achieve_most_of_the_drives_gain() {
             let gain = measured.without_ms - measured.volume_ms;
             let share = gain / (measured.without_ms - drive_ms);
             eprintln!(
-                "{count} copies, jitter {jitter_ms} ms: {share:.3} of the gain, {measured:?}, drive {drive_ms}"
+                "{count} replicas, jitter {jitter_ms} ms: {share:.3} of the gain, {measured:?}, drive {drive_ms}"
             );
             assert!(share >= least, "{share}");
         }
