@@ -1,9 +1,9 @@
-"""Measures a simulation with its requests as an Arrow table against the command without a log.
+"""Compares a simulation with a log, as an Arrow table, with one without and with the command.
 
     python benches/log.py [REQUESTS] [REPEATS]
 
-Each repeat makes the runs in turn, with 1,000,000 requests unless stated. It prints the times in
-seconds of each repeat, and the ratios of their medians.
+Each repeat performs all three in turn, with 1,000,000 requests unless stated. The output has the
+times of each repeat in seconds, and the ratios of their medians.
 """
 
 from __future__ import annotations

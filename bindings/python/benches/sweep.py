@@ -1,9 +1,9 @@
-"""Measures a sweep of 200 configurations by one thread and by one per processor.
+"""Measures a sweep of 200 configurations with one thread and with one per processor.
 
     python benches/sweep.py [REQUESTS] [REPEATS]
 
-Each repeat makes both in turn, with 100,000 requests per run unless stated. It prints the times in
-seconds of each repeat, and the ratio of their medians.
+Each repeat performs both in turn, with 100,000 requests per run unless stated. The output has the
+times of each repeat in seconds, and the ratio of their medians.
 """
 
 from __future__ import annotations

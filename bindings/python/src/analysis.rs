@@ -83,7 +83,7 @@ pub(crate) fn validate_traces<'py>(
     })
 }
 
-/// A profile that was fitted to measured traces, and how it agrees with them.
+/// A profile that was fitted to measured traces, and how well it agrees with them.
 ///
 /// ``drive`` is the calibrated ``Drive``, and ``is_improvement`` whether it agrees better with the
 /// part of the traces that was held out. ``settings`` are the settings that were changed, each a

@@ -22,7 +22,7 @@ const BATCHES_AHEAD: usize = 2;
 /// The largest number of rows in a batch, about 2.5 GB.
 const ROWS_MAX: usize = 1 << 24;
 
-/// The interval at which signals are looked for.
+/// The interval at which signals are checked.
 const SIGNALS_EVERY: Duration = Duration::from_millis(40);
 
 enum Message {
@@ -108,7 +108,7 @@ impl Drop for BatchIterator {
     }
 }
 
-/// Runs a plan in a thread, and sends what it gives.
+/// Runs a plan, and sends its batches and then its summary.
 fn run(mut plan: Box<Plan>, rows: usize, sender: &SyncSender<Message>) {
     let mut builder = LogBuilder::new(rows);
     let summary = plan.execute(|outcome| match builder.push(outcome) {

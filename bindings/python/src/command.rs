@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::guarded;
 
-/// Runs the command, and returns its exit status. ``program`` are the words that start it again.
+/// Runs the command, and returns its exit status. ``program`` has the words that start it again.
 #[pyfunction]
 pub(crate) fn run_command(
     py: Python<'_>,
@@ -17,7 +17,7 @@ pub(crate) fn run_command(
     guarded(|| {
         Ok(py.detach(|| {
             let status = run(program, arguments);
-            // Only the runtime of a program in Rust would do this at its end.
+            // At its end, a program in Rust does this by itself; Python does not.
             let _ = std::io::stdout().flush();
             status
         }))

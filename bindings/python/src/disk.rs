@@ -22,15 +22,15 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 /// A disk with data in memory and a clock of its own, which faults can be injected into.
 ///
 /// Each call runs one command to its end, advances the clock, and returns how long the command
-/// took, in milliseconds of simulated time. Writes are in the drive's volatile cache until a flush,
-/// if its profile has one; a power cut loses some of them. The same calls with the same seeds give
-/// the same data and times.
+/// took, in milliseconds of simulated time. If the drive's profile has a volatile write cache,
+/// writes are not durable before a flush, and a power cut can lose them. The same calls with the
+/// same seeds give the same data and times.
 ///
-/// A disk cannot be pickled, because it has requests under way and data of any size. To use one in
-/// another process, make it there, from a ``Drive``, which can be pickled.
+/// A disk cannot be pickled, because it has the state of a drive and data of any size. To use one
+/// in another process, create it there from a ``Drive``, which can be pickled.
 ///
-/// ``drive`` is a ``Drive`` or a target. Calls raise ``InputError`` for requests that the drive
-/// does not have, and ``FileError`` (an ``OSError``) if the drive fails.
+/// ``drive`` is a ``Drive`` or a target. Calls raise ``InputError`` for invalid requests, such as
+/// those beyond the end of the drive, and ``FileError`` (an ``OSError``) if the drive fails.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Disk {
     disk: Mutex<ModelDisk<MemoryMedia>>,
@@ -282,7 +282,7 @@ impl Disk {
 
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "a Disk cannot be pickled; pickle its Drive, and make a Disk of it where it is used",
+            "a Disk cannot be pickled; pickle its Drive, and create a Disk from it where it is used",
         ))
     }
 

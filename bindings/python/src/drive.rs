@@ -158,7 +158,8 @@ impl Drive {
         guarded(|| Drive::of_argument(target))
     }
 
-    /// Returns the drive that a profile (TOML), or ``disksim:`` and a parameter file, describe.
+    /// Returns the drive that a file describes: a profile in TOML, or DiskSim parameters with
+    /// ``disksim:`` before the path.
     ///
     /// Raises ``InputError`` if the content is invalid, with the line, and ``FileError`` if the
     /// file cannot be read.

@@ -50,7 +50,7 @@ fn two_bases<'py>(
     Ok(made.bind(py).clone())
 }
 
-/// Returns the class of errors in what a user gave.
+/// Returns the class of errors in the user's input.
 pub(crate) fn input_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let doc = "An invalid argument, or a file with invalid content.";
     two_bases(
@@ -84,7 +84,7 @@ fn of_class(
     })
 }
 
-/// Returns an error in what a user gave.
+/// Returns an error in the user's input.
 pub(crate) fn input_error(what: impl std::fmt::Display) -> PyErr {
     of_class(input_class, what.to_string())
 }
@@ -99,7 +99,7 @@ pub(crate) fn file_error(path: &Path, error: &std::io::Error) -> PyErr {
     run_error(RunError::file(path, error))
 }
 
-/// Returns the exception for an error of the shared library.
+/// Returns the exception for an error of `traxtent-run`.
 pub(crate) fn run_error(error: RunError) -> PyErr {
     match error {
         // The options of the command are arguments here.
@@ -114,7 +114,8 @@ pub(crate) fn run_error(error: RunError) -> PyErr {
 }
 
 thread_local! {
-    /// Whether a panic of this thread becomes an exception.
+    /// The number of calls of [`guarded`] in which this thread is. Unless it is 0, a panic becomes
+    /// an exception.
     static GUARDED: Cell<u32> = const { Cell::new(0) };
     /// The message and the place of the last guarded panic.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };

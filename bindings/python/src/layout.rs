@@ -51,7 +51,7 @@ pub(crate) struct RaidArray {
     maps: Vec<TrackMap>,
 }
 
-/// Where an array keeps a sector.
+/// The place of an array's sector on its members.
 ///
 /// ``member`` is the number of the drive, ``lbn`` the sector on it, ``stripe`` the number of the
 /// stripe, and ``parity_member`` the drive with its parity, or ``None``.
@@ -210,7 +210,7 @@ impl RaidArray {
         })
     }
 
-    /// Returns where a sector of the array is, or ``None`` if the array has no such sector.
+    /// Returns the place of a sector of the array, or ``None`` if the array has no such sector.
     fn locate(&self, sector: u64) -> PyResult<Option<ArrayLocation>> {
         guarded(|| {
             Ok(self.array.locate(Lbn(sector)).map(|location| {

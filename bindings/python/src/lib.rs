@@ -4,9 +4,9 @@
 //! of the package are in `python/traxtent/__init__.py`.
 //!
 //! # Invariants
-//! The GIL is released while a simulation, a probe or a file is worked on. Every error is an
-//! exception of `errors`, and so is a panic. Objects that a user keeps are immutable and can be
-//! pickled.
+//! The GIL is released during simulations, probes and work on files. Every error of the other
+//! crates, and every panic, becomes an exception of `errors`. Drives, maps, requests and results
+//! are immutable and can be pickled; a `Disk` is neither.
 
 #![allow(
     unsafe_code,

@@ -12,7 +12,7 @@ use traxtent_run::{Machine, Observer, RunError};
 
 use crate::errors::{TraxtentError, guarded, run_error};
 
-/// The interval at which signals are looked for. Ctrl-C must end work within 0.2 s.
+/// The interval at which signals are checked. Ctrl-C must end work within 0.2 s.
 const SIGNALS_EVERY: Duration = Duration::from_millis(40);
 
 /// The time after which work is long enough to show its progress.
@@ -31,7 +31,8 @@ pub(crate) struct PythonObserver {
 struct State {
     begun: Instant,
     last_look: Instant,
-    /// The function that shows progress, once there is one; `None` inside if there is to be none.
+    /// The function that shows progress: `None` until it is determined, and `Some(None)` if
+    /// progress is not shown.
     report: Option<Option<Py<PyAny>>>,
     warnings: Vec<String>,
     /// The exception that stops the work.
@@ -156,7 +157,7 @@ impl Observer for PythonObserver {
     }
 }
 
-/// Does work in a thread of its own, while this thread looks for signals and shows progress. Work
+/// Does work in a thread of its own, while this thread checks for signals and shows progress. Work
 /// whose own threads ask whether to stop needs this, because Python handles signals in its main
 /// thread only. A panic becomes an exception.
 pub(crate) fn in_thread<T: Send>(

@@ -21,7 +21,7 @@ use crate::errors::{guarded, input_error};
 use crate::observer::PythonObserver;
 use crate::track_map::TrackMap;
 
-/// The tracks that a probe has found, and what the search took.
+/// The tracks that a probe has found, and the cost of the search.
 ///
 /// ``map`` is the ``TrackMap``, ``algorithm`` the name of the algorithm. ``seconds`` is the time on
 /// the drive's clock, which the search would take on the real drive. ``reads`` and ``translations``
@@ -90,7 +90,7 @@ struct Watch<'a> {
     observer: &'a PythonObserver,
 }
 
-/// The number of operations after which the observer is asked.
+/// The number of operations between two calls of the observer.
 const OPERATIONS_OBSERVED: u64 = 256;
 
 impl TargetObserver for Watch<'_> {
@@ -119,9 +119,10 @@ struct Choices {
 /// Finds the tracks of a simulated drive by requests alone, as ``traxtent probe`` does.
 ///
 /// ``algorithm`` is ``tree``, ``angle``, ``scan``, ``walk``, ``jump`` or ``dixtrac``; by default,
-/// the fastest that the drive supports. ``verify`` selects the predicted boundaries that are
-/// tested: ``none``, ``sample`` or ``full``. ``region`` is a pair of LBNs, the second one after the
-/// end. ``noise`` is the seed of noise on the drive's times, if there is to be any.
+/// the fastest that the drive supports. On a drive that does not translate addresses, ``angle``
+/// replaces an algorithm that needs translations. ``verify`` selects the predicted boundaries that
+/// are tested: ``none``, ``sample`` or ``full``. ``region`` is a pair of LBNs; the second is the
+/// first LBN after the region. ``noise`` is the seed of noise in the measured times, if any.
 ///
 /// Raises ``InputError`` for a drive that does not rotate. Ctrl-C ends the search.
 ///

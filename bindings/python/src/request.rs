@@ -21,7 +21,8 @@ const PS_PER_MS: f64 = 1e9;
 /// ``read``, ``write``, ``flush`` and ``verify``; a flush has neither LBN nor sectors. ``fua``
 /// forces the access to the media. ``device`` is the drive, if there are several. ``at_ms`` is the
 /// time of issue in milliseconds of simulated time; ``delay_ms`` is a time after the completion of
-/// the previous request. Without either, the request is issued as soon as that is complete.
+/// the previous request. Without either, the request is issued as soon as the previous one is
+/// complete.
 ///
 /// Raises ``InputError`` for values that no request can have.
 #[pyclass(frozen, eq, from_py_object, module = "traxtent")]
@@ -69,7 +70,7 @@ pub(crate) const fn op_name(op: Op) -> &'static str {
     }
 }
 
-/// Returns a time in milliseconds as simulated time; `None` if it is not one.
+/// Returns a time in milliseconds as simulated time; `None` if it is out of range.
 pub(crate) fn span(ms: f64) -> Option<Span> {
     (0.0..=MS_MAX)
         .contains(&ms)

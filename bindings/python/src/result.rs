@@ -16,7 +16,7 @@ use crate::errors::{guarded, input_error};
 use crate::request_log::RequestLog;
 use crate::values::{of_python, to_python};
 
-/// The number of steps of the distribution that a result keeps.
+/// The largest number of steps of the distribution that a result keeps, apart from the last step.
 const STEPS_MAX: usize = 2000;
 
 /// The result of one simulation.

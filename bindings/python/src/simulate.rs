@@ -322,7 +322,7 @@ fn is_ordered(trace: &TracePlan) -> bool {
     !matches!(trace.pace, Some(ReplayPace::Closed { .. }))
 }
 
-/// Returns the times at which the requests of a table are issued.
+/// Returns the pace at which the requests of a table are issued.
 fn pace(trace: &TracePlan, records: &TableRecords) -> PyResult<ReplayPace> {
     let pace = trace.pace.unwrap_or(ReplayPace::Recorded { speed: 1.0 });
     if !records.has_times() && is_ordered(trace) {
@@ -432,7 +432,7 @@ fn columns(texts: &[(String, Vec<String>)]) -> PyResult<Option<ColumnSpec>> {
 
 /// Simulates a workload on a drive.
 ///
-/// The work is described in the package's `simulate`, which passes its arguments on.
+/// The package's `simulate` describes the arguments, and passes them on.
 #[pyfunction]
 #[pyo3(signature = (drive, workload, seed, log, warmup, set, progress, more, scheduler, place))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

@@ -15,7 +15,8 @@ use crate::arrow::{ImportError, TableStream, Values};
 use crate::errors::input_error;
 use crate::request::{self, Completion, op_named, span, span_problem};
 
-/// The exception that has ended a source. A source itself can only report errors of traces.
+/// The first exception of a source or a policy in Python, which ends the run. A source itself can
+/// only report errors of traces.
 #[derive(Clone, Default)]
 pub(crate) struct Fault(Arc<Mutex<Option<PyErr>>>);
 
@@ -54,13 +55,13 @@ struct Columns {
     fua: Option<usize>,
 }
 
-/// The requests of a table with the columns `lbn` and `sectors`, and if needed `at_ms`, `op`,
-/// `device` and `fua`.
+/// The requests of a table with the columns `lbn` and `sectors`, and if needed `at_ms` (or
+/// `issued_ms`), `op`, `device` and `fua`.
 pub(crate) struct TableRecords {
     stream: TableStream,
     columns: Columns,
     ready: VecDeque<TraceRecord>,
-    /// The number of rows in the chunks before.
+    /// The number of rows in the chunks read so far.
     rows: usize,
     latest: SimTime,
     ordered: bool,

@@ -1,6 +1,7 @@
 //! Sweeps: single runs as rows, tables of rows, and the files in which a sweep keeps them.
 //!
-//! The order of runs, threads and executors are in `python/traxtent/_sweep.py`.
+//! The order of the runs is in `python/traxtent/_sweep_plan.py`. Threads and executors are in
+//! `_sweep_runner.py`.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -129,7 +130,7 @@ pub(crate) fn run_figures<'py>(
         }
         let summary = py.detach(|| plan.execute(|_| true));
         let mut summary = plan.outcome(py, summary)?;
-        // The percentiles are sorted now.
+        // Determining the percentiles sorts the response times, without the GIL.
         let cells = py.detach(|| figure_cells(&mut summary));
         to_objects(py, &cells)
     })
@@ -161,7 +162,7 @@ type Row<'py> = (
 );
 
 /// Returns the table of a sweep. `keys` are the keys of the grid, each with all its values. `runs`
-/// identify the rows in a kept file, which has a column more.
+/// identify the rows in a kept file, which has one more column for them.
 #[pyfunction]
 #[pyo3(signature = (keys, rows, runs=None))]
 pub(crate) fn sweep_table(

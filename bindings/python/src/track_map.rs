@@ -130,7 +130,8 @@ impl TrackMap {
     /// with one column, a NumPy array, or any iterable of integers. ``sector_bytes`` is the size of
     /// a sector.
     ///
-    /// Raises ``InputError`` if they are not ascending, or if there are fewer than two.
+    /// Raises ``InputError`` if they are not ascending, if there are fewer than two, or if
+    /// ``sector_bytes`` is neither 512 nor 4096.
     #[classmethod]
     #[pyo3(signature = (boundaries, *, sector_bytes=512))]
     fn from_boundaries(
@@ -255,7 +256,7 @@ impl TrackMap {
         self.file.identity.logical_bytes
     }
 
-    /// How the map was found, such as ``model`` or the algorithm of a probe.
+    /// The origin of the map, such as ``model`` or the algorithm of a probe.
     #[getter]
     fn method(&self) -> String {
         self.file.method.to_string()

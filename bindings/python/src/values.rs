@@ -12,7 +12,7 @@ pub(crate) type NewArguments<'py, T> = (T, Bound<'py, PyDict>);
 /// Returns a Python value as the text that an option of the command would have.
 ///
 /// # Errors
-/// Returns a `TypeError` for anything but numbers, booleans, texts, and lists of these.
+/// Returns a `TypeError` for anything but numbers, booleans, texts, and lists and dicts of these.
 pub(crate) fn setting_text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_instance_of::<PyString>() {
         return value.extract();
@@ -67,7 +67,7 @@ fn nested_text(value: &Bound<'_, PyAny>, quoted: bool) -> PyResult<String> {
     Err(PyTypeError::new_err(""))
 }
 
-/// Returns the JSON value of what [`to_python`] has made.
+/// Converts a value made by [`to_python`] back to JSON.
 ///
 /// # Errors
 /// Returns a `TypeError` for other values.

@@ -1,4 +1,4 @@
-"""Do workloads made in Python behave as the grammar's?"""
+"""Do workloads made in Python behave like the grammar's?"""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_flushes_and_writes() -> None:
 
 
 def test_generators_are_closed_when_the_run_fails() -> None:
-    """Is a generator told of the end if the run fails, so that its `finally` runs?"""
+    """Is a generator closed if the run fails, so that its `finally` runs?"""
     ended = []
 
     def client() -> Iterator[Request]:

@@ -1,4 +1,4 @@
-"""Do Dask and Ray give the rows of the local run, also if workers are killed?"""
+"""Do Dask and Ray give the rows of the local run, even if workers are killed?"""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def network() -> str:
 
 
 def test_dask_on_two_hosts(tmp_path: Path) -> None:
-    """Are all rows those of the local run, with 20 killed workers on two hosts?"""
+    """Are all rows those of the local run, while 20 workers on two hosts are killed?"""
     distributed = pytest.importorskip("distributed")
     with other_host() as (address, elsewhere):
         cluster = distributed.SpecCluster(
@@ -181,7 +181,7 @@ def ray_workers() -> list[int]:
 
 
 def descends(process: int) -> bool:
-    """Return whether this process has started another, directly or not."""
+    """Return whether a process descends from this one."""
     while process > 1:
         if process == os.getpid():
             return True
@@ -191,7 +191,7 @@ def descends(process: int) -> bool:
 
 
 def test_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are all rows those of the local run, with four workers and 20 killed ones?"""
+    """Are all rows those of the local run, with four workers, while 20 workers are killed?"""
     ray = pytest.importorskip("ray")
     from traxtent.ray import RayExecutor
 

@@ -176,7 +176,7 @@ def test_requests_check_themselves() -> None:
 
 
 def test_a_generator_that_raises_keeps_its_traceback() -> None:
-    """Does the exception of a generator come out as it is, with the line that raised it?"""
+    """Does a generator's exception reach the caller unchanged, with the line that raised it?"""
 
     class MyError(Exception):
         pass
@@ -199,7 +199,7 @@ def test_iterables_of_other_things(item: object) -> None:
 
 
 def test_workloads_of_other_types() -> None:
-    """Is an object that is no workload refused?"""
+    """Is an object that is not a workload refused?"""
     for workload in (5, object(), 1.5):
         with pytest.raises(TypeError, match="workload"):
             simulate("atlas10k2", workload)  # type: ignore[arg-type]
@@ -214,7 +214,7 @@ def test_a_request_beyond_the_drive() -> None:
 
 
 def test_errors_can_be_pickled() -> None:
-    """Do exceptions survive pickling, as executors need it?"""
+    """Do exceptions survive pickling, as executors require?"""
     for error in (InputError("a"), FileError("b"), TraxtentError("c")):
         copy = pickle.loads(pickle.dumps(error))
         assert type(copy) is type(error) and str(copy) == str(error)

@@ -1,4 +1,4 @@
-"""Does no argument, however odd, break through the boundary?"""
+"""Does every call with odd arguments give a result or an expected exception?"""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ KEYWORDS = [
 
 
 def methods(thing: Any) -> list[Callable[..., Any]]:
-    """Return the methods of an object, except those that leave the process or write files."""
+    """Return the methods of an object, except the one that writes files."""
     names = [name for name in dir(thing) if not name.startswith("__") and name not in {"save"}]
     found = [getattr(thing, name) for name in names]
     found += [thing.__repr__]

@@ -1,4 +1,4 @@
-"""Are drives, maps, layouts and disks what they describe?"""
+"""Do drives, maps, layouts and disks behave as their docstrings say?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_figures_have_values_and_origins() -> None:
 
 
 def test_replaced_figures() -> None:
-    """Does a replaced figure have its value, and does the old drive stay as it is?"""
+    """Does a replaced figure have its new value, and does the old drive stay unchanged?"""
     drive = Drive("atlas10k2")
     changed = drive.replace({"mechanics.rpm": 7200}).replace(**{"queue.scheduler": "sptf"})
     assert changed.profile["mechanics.rpm"]["value"] == 7200
@@ -59,8 +59,8 @@ def test_profiles_in_files(tmp_path: Path) -> None:
         Drive.from_file(path)
 
 
-def copies() -> list[Any]:
-    """Return an object of each kind that can be pickled."""
+def picklable() -> list[Any]:
+    """Return drives, maps, a track and requests, which are equal after pickling."""
     drive = Drive("atlas10k2")
     maps = [drive.map, Drive("atlas10k").map]
     return [
@@ -75,9 +75,9 @@ def copies() -> list[Any]:
 
 
 def test_pickling() -> None:
-    """Do pickled objects come back equal, by every protocol?"""
+    """Do pickled objects come back equal, with every protocol?"""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        for thing in copies():
+        for thing in picklable():
             again = pickle.loads(pickle.dumps(thing, protocol))
             assert again == thing and hash(again) == hash(thing)
             assert repr(again) == repr(thing)
@@ -121,7 +121,7 @@ def test_pickled_completions() -> None:
 
 
 def test_disks_are_not_pickled() -> None:
-    """Does the exception tell what to do instead?"""
+    """Does the exception say what to do instead?"""
     with pytest.raises(TypeError, match="pickle its Drive"):
         pickle.dumps(Disk("atlas10k2"))
 
@@ -361,7 +361,7 @@ def measured_trace(path: Path) -> None:
 
 
 def test_validation_and_calibration(tmp_path: Path) -> None:
-    """Does a comparison give the command's figures, and does a calibration agree better?"""
+    """Does a comparison give a verdict, and are wrong arguments of a calibration refused?"""
     path = tmp_path / "slow.trace"
     measured_trace(path)
     (verdict,) = traxtent.validate(path, drive="atlas10k2")
@@ -377,7 +377,7 @@ def test_validation_and_calibration(tmp_path: Path) -> None:
 
 
 def test_checks(tmp_path: Path) -> None:
-    """Are the findings about an image those of the command?"""
+    """Does a check of an image give findings with a known severity?"""
     image = tmp_path / "empty.img"
     image.write_bytes(bytes(1 << 20))
     for finding in traxtent.check(image):

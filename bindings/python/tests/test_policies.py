@@ -1,4 +1,4 @@
-"""Do policies in Python decide as built-in ones do?"""
+"""Do policies in Python decide like built-in ones?"""
 
 from __future__ import annotations
 

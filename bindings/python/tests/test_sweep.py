@@ -1,4 +1,4 @@
-"""Are the rows of a sweep the same by threads, executors, resumed folders and reruns?"""
+"""Are the rows of a sweep the same with threads, executors, resumed folders and reruns?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def arrow(table: Any) -> pa.Table:
 
 
 def sweep(**options: Any) -> traxtent.SweepTable:
-    """Make the sweep that most tests make: 24 runs."""
+    """Perform the sweep that most tests need: 24 runs."""
     return traxtent.sweep(DRIVES, WORKLOAD, GRID, 3, progress=False, **options)
 
 
@@ -60,7 +60,7 @@ def processes() -> Iterator[concurrent.futures.ProcessPoolExecutor]:
 
 
 def test_the_table_is_the_commands(tmp_path: Path, command: Command) -> None:
-    """Has the table the names, types and values of `traxtent sim --summary`?"""
+    """Does the table have the names, types and values of `traxtent sim --summary`?"""
     file = tmp_path / "rows.parquet"
     arguments = ["sim", "--drives", ",".join(DRIVES), WORKLOAD, "--seeds", "3", "--quiet"]
     for key, values in GRID.items():
@@ -162,7 +162,7 @@ def test_a_row_is_replayed_alone(place: str, tmp_path: Path) -> None:
 
 
 def test_a_row_of_another_drive_is_refused() -> None:
-    """Is a row refused whose name does not stand for the drive that it had?"""
+    """Is a row refused if its name does not stand for the drive of its run?"""
     slow = traxtent.Drive("atlas10k2").replace({"mechanics.rpm": 7200})
     table = traxtent.sweep({"atlas10k2": slow}, WORKLOAD)
     plain = arrow(table).to_pylist()[0]
@@ -202,8 +202,8 @@ def client() -> Iterator[traxtent.Request]:
 @pytest.mark.parametrize(
     ("arguments", "options", "text"),
     [
-        (([], WORKLOAD), {}, "drives: there is none"),
-        (("atlas10k2", []), {}, "workloads: there is none"),
+        (([], WORKLOAD), {}, "drives: none is given"),
+        (("atlas10k2", []), {}, "workloads: none is given"),
         (("atlas10k2", WORKLOAD, {"mechanics.rpm": []}), {}, "grid: mechanics.rpm has no value"),
         (("atlas10k2", WORKLOAD, {"mechanics.rmp": [1]}), {}, "mechanics.rmp"),
         (("atlas10k2", WORKLOAD, {"mechanics.rpm": [7200, -1]}), {}, "mechanics.rpm"),
@@ -211,7 +211,7 @@ def client() -> Iterator[traxtent.Request]:
         (("atlas10k2", WORKLOAD, {"mechanics.rpm": [object()]}), {}, "mechanics.rpm"),
         (("atlas10k3", WORKLOAD), {}, "atlas10k3"),
         (("atlas10k2", WORKLOAD, None, 0), {}, "seeds: 0"),
-        (("atlas10k2", WORKLOAD, None, []), {}, "seeds: there is none"),
+        (("atlas10k2", WORKLOAD, None, []), {}, "seeds: none is given"),
         (("atlas10k2", WORKLOAD, None, [1, 2]), {"seed": 1}, "seed: omit it"),
         (("atlas10k2", WORKLOAD), {"trace": {"pace": 1}}, "trace: no option is called 'pace'"),
         (("atlas10k2", WORKLOAD), {"trace": {"speed": 2}}, "speed applies only to traces"),
@@ -292,7 +292,7 @@ def test_an_executor_that_dies() -> None:
 
 
 def test_workers_with_another_trace(tmp_path: Path) -> None:
-    """Is a trace refused whose content differs where a worker is?"""
+    """Is a trace refused if its content differs on a worker's machine?"""
     trace = tmp_path / "small.trace"
     trace.write_text("0.0 0 1000 8 1\n")
 
@@ -301,12 +301,12 @@ def test_workers_with_another_trace(tmp_path: Path) -> None:
             trace.write_text("0.0 0 2000 8 1\n")
             return super().submit(*arguments)
 
-    with pytest.raises(traxtent.InputError, match="has another content on"):
+    with pytest.raises(traxtent.InputError, match="has different content on"):
         traxtent.sweep("atlas10k2", trace, executor=Elsewhere())
 
 
 def test_finished_runs_are_kept(expected: pa.Table, tmp_path: Path) -> None:
-    """Are kept runs not made again, and those of a changed sweep made?"""
+    """Are kept runs reused, and only the new runs of a changed sweep performed?"""
     folder = tmp_path / "runs"
     made: list[int] = []
     first = sweep(resume=folder)
@@ -339,7 +339,7 @@ def test_finished_runs_are_kept(expected: pa.Table, tmp_path: Path) -> None:
 
 
 def test_a_changed_trace_is_run_again(tmp_path: Path) -> None:
-    """Is a trace known by its content, not by its name?"""
+    """Is a trace identified by its content, not by its name?"""
     trace = tmp_path / "small.trace"
     tables = []
     for lbn in (1000, 2000):

@@ -35,7 +35,7 @@ def test_the_gil_is_released() -> None:
         counted += 1
         time.sleep(0.001)
     worker.join()
-    # With the GIL held, the loop would not come beyond its first turns.
+    # With the GIL held, the loop would not get past its first iterations.
     assert counted > 10
 
 

@@ -6,8 +6,8 @@
 10000
 
 Times are in milliseconds of simulated time, sizes in logical sectors, and positions are LBNs
-(logical block numbers), unless a name says otherwise. What is refused raises a
-`TraxtentError`; an argument of a wrong Python type, a `TypeError`.
+(logical block numbers), unless a name says otherwise. Invalid input raises a `TraxtentError`, and
+an argument of the wrong Python type a `TypeError`.
 """
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate

@@ -62,7 +62,7 @@ def validate(
             both; or several.
         more: Further paths.
         drive: Replay every trace on this drive. Without it, ``NAME.trace`` needs ``NAME.parv``.
-        set: Figures of every drive to replace.
+        set: Figures to replace in every drive.
         options: The options for reading traces, as for `simulate`.
 
     Raises:

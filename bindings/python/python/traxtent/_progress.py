@@ -1,4 +1,4 @@
-"""Progress of long work: a bar of tqdm if that is installed, or a function of the user's."""
+"""Progress of long work: a bar of tqdm if that is installed, or the user's own function."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _DIGESTS_KEPT = 64
 
 
 class RunFiles:
-    """A folder with the runs that a sweep has finished, some in each file.
+    """A folder with the runs that a sweep has finished, several in each file.
 
     A file appears whole or not at all: it is written under another name, synchronized to the disk,
     and then linked. Its name has a digest of its content, which is compared before it is read.
@@ -49,7 +49,7 @@ class RunFiles:
             raise _failure(folder, error) from None
 
     def read(self) -> dict[str, list[Any]]:
-        """Return the figures of all kept runs, by their digests. One warning names other files."""
+        """Return the figures of all kept runs, by their digests. Warns once of unusable files."""
         runs: dict[str, list[Any]] = {}
         unused = []
         try:
@@ -69,7 +69,7 @@ class RunFiles:
         return runs
 
     def _read(self, name: str, runs: dict[str, list[Any]]) -> str | None:
-        """Read a file. Return what is wrong with it."""
+        """Read a file. Return its problem, or None if it was read."""
         path = os.path.join(self.folder, name)
         match = _NAME.fullmatch(name)
         if match is None or not os.path.isfile(path):
@@ -83,7 +83,7 @@ class RunFiles:
         return None
 
     def write(self, table: Table, digests: Sequence[str]) -> None:
-        """Keep runs, which these digests identify."""
+        """Keep the runs that these digests identify."""
         own = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
         temporary = os.path.join(self.folder, f".runs-{secrets.token_hex(8)}.parquet")
         try:

@@ -46,20 +46,20 @@ def simulate(
             - A line of the workload grammar, such as ``"random,read=66%,size=8,count=10000"``.
             - The path of a trace, plain or as gzip or zstd, or of a TOML file with a workload.
             - A table with ``__arrow_c_stream__`` (pyarrow, polars, pandas) and the columns ``lbn``
-              and ``sectors``; ``at_ms``, the times of issue in milliseconds in ascending order;
-              and optionally ``op`` (``read``, ``write``, ``flush`` or ``verify``), ``device`` and
-              ``fua``.
+              and ``sectors``; ``at_ms`` (or ``issued_ms``), the times of issue in milliseconds in
+              ascending order; and optionally ``op`` (``read``, ``write``, ``flush`` or
+              ``verify``), ``device`` and ``fua``.
             - A generator function or generator that yields a `Request` and receives its
               `Completion`: ``done = yield Request(lbn, sectors)``. It has one request outstanding.
-              A list of them is as many clients, which the drive serves at the same time.
-            - Any other iterable of `Request`. A request with ``at_ms`` is issued at that time;
-              another is issued once all earlier ones are complete.
+              A list of generators stands for several clients, each with one request outstanding.
+            - Any other iterable of `Request`. A request with ``at_ms`` is issued at that time, and
+              one without it once all earlier ones are complete.
             - None: the workload in the drive's DiskSim parameters.
         seed: The seed of a synthetic workload, instead of the one in it.
         log: Whether the result keeps one row per request, about 150 bytes each.
         warmup: The number of requests, the first to complete, that all figures exclude.
-        set: Figures of the drive and, as ``workload.KEY``, of the workload, to replace.
-        more: The drives of the next devices of a trace or table.
+        set: Figures to replace in the drive and, as ``workload.KEY``, in the workload.
+        more: The drives of the further devices of a trace, a table or requests.
         device: Replay only the requests of this device of a trace.
         format: The trace's format, if it is not recognized.
         columns: Read the trace as text with these columns, such as ``time=1,op=2,lbn=3,sectors=4``.
@@ -70,9 +70,9 @@ def simulate(
         writes: Values of ``op=`` that mean a write.
         arrival: The event of blkparse output that counts as arrival: ``dispatch`` or ``queue``.
         replay: ``recorded``, ``semi-closed`` or ``closed:N``.
-        speed: The factor by which recorded arrivals are faster.
+        speed: The factor by which recorded arrivals are accelerated.
         scheduler: A queue scheduler, ``pick(now_ms, head, waiting) -> index``, that replaces the
-            drive's. It is asked whenever the arm is free and at least two requests wait; see
+            drive's. It is called whenever the arm is free and at least two requests wait; see
             `Head` and `WaitingQueue`.
         place: A placement of requests, ``place(request) -> lbn`` or ``Request``, called for each
             request before the drive receives it.

@@ -18,7 +18,7 @@ from traxtent.typing import DriveLike, Setting, Workload
 
 
 class SweepRow(dict[str, Any]):
-    """A row of a sweep: its cells by column, and in `run` everything to replay it."""
+    """A row of a sweep: its cells by column, and in `run` everything to simulate it again."""
 
     run: SweepRun
 
@@ -128,16 +128,16 @@ def sweep(
             ``"queue.scheduler"`` or ``"workload.size"``.
         seeds: The number of seeds with which each synthetic workload is run, or the seeds
             themselves.
-        seed: The first seed. By default, it is that of the workload: 1, unless it states another.
-            Seed number n is the first plus n. Every combination has the same seeds, so that
-            differences between them are not due to chance.
+        seed: The first seed. By default, it is that of the workload: 1, unless the workload states
+            another. Each following seed is the next number. Every combination has the same seeds,
+            so that differences between them are not due to chance.
         executor: Any `concurrent.futures.Executor`, such as `ProcessPoolExecutor`,
             ``client.get_executor()`` of Dask, ``MPIPoolExecutor`` of mpi4py, or
             `traxtent.ray.RayExecutor`. Runs are sent to it in chunks that can be pickled; trace
             files must exist under the same path, with the same content, where its workers are.
             Tables and generator functions must be picklable.
-        workers: The number of threads or of the executor's workers, if it does not tell. A worker
-            gets at most four chunks ahead.
+        workers: The number of threads, or of the executor's workers, if the executor does not
+            state it. At most four chunks per worker are outstanding.
         resume: A folder in which finished runs are kept as Parquet files, and from which a later
             call takes them. A run is taken only if its drive, workload, settings, seed and this
             package are the same. Other files are neither used nor changed.
@@ -149,8 +149,8 @@ def sweep(
             standard error is a terminal or a notebook.
 
     Raises:
-        InputError: An argument is invalid, or a run has failed because of it. The text names the
-            run. If several fail, it is the first.
+        InputError: An argument is invalid, or a run has failed because of one. The text names the
+            run; if several fail, the first of them.
         FileError: A file cannot be read or written.
         TraxtentError: The executor has failed, or a generator function has raised an exception.
         KeyboardInterrupt: Ctrl-C. Runs that have not begun are cancelled.
@@ -197,7 +197,7 @@ def rerun(
     Args:
         row: A row of a `SweepTable`; or a mapping with the same columns, such as a row of a
             DataFrame or of a saved table.
-        drive: The drive, if the row's name is not a target. Only for rows of other tables.
+        drive: The drive, if the name in the row is not a target. Only for rows of other tables.
         workload: The workload, if the row's is only a name. Only for rows of other tables.
         log: Whether the result keeps one row per request.
         warmup: The sweep's `warmup`. Only for rows of other tables.
@@ -205,9 +205,9 @@ def rerun(
         progress: As for `simulate`.
 
     Raises:
-        InputError: The row lacks a column, or its figures are not those of the run, because the
-            sweep had another drive, workload, `warmup` or `trace`, or another version of this
-            package.
+        InputError: The row lacks a column; an argument is not for rows of a `SweepTable`; or the
+            row's figures are not those of the run, because the sweep had another drive, workload,
+            `warmup` or `trace`, or another version of this package.
 
     """
     if isinstance(row, SweepRow):

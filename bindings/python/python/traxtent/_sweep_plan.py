@@ -140,7 +140,7 @@ def workload_values(point: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 class Planner:
-    """Makes a plan of the arguments of `sweep`, and checks all of its runs."""
+    """Makes a plan from the arguments of `sweep`, and checks all of its runs."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Planner:
             raise InputError(f"seeds: {seeds}: expected at least 1")
         self.seeds: int | list[int] = seeds if isinstance(seeds, int) else list(seeds)
         if self.seeds == []:
-            raise InputError("seeds: there is none")
+            raise InputError("seeds: none is given")
         if seed is not None and not isinstance(self.seeds, int):
             raise InputError("seed: omit it, because seeds states each of them")
         self.seed = seed
@@ -236,7 +236,7 @@ def _drives(
         several = [drives] if isinstance(drives, (str, Drive, PathLike)) else list(drives)
         named = [(drive.target, drive) for drive in map(as_drive, several)]
     if not named:
-        raise InputError("drives: there is none")
+        raise InputError("drives: none is given")
     seen = set()
     for name, _ in named:
         if name in seen:
@@ -264,7 +264,7 @@ def _workloads(
     else:
         named = [(None, workloads)]
     if not named:
-        raise InputError("workloads: there is none")
+        raise InputError("workloads: none is given")
     for _, workload in named:
         if isinstance(workload, str) and workload == "-":
             raise InputError("workloads: standard input can be read only once")

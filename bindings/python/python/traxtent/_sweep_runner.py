@@ -1,4 +1,4 @@
-"""The runs of a sweep made by threads or by an executor, with their progress."""
+"""Performs the runs of a sweep in threads or with an executor, and shows their progress."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CHUNKS_PER_WORKER = 4
 """The chunks that an executor has for each of its workers, so that none of them waits."""
 
 _CHUNKS_UNKNOWN = 256
-"""The chunks that an executor has if it does not tell its number of workers."""
+"""The chunks that an executor has if it does not state its number of workers."""
 
 _WORKERS_SUPPOSED = 16
-"""The number of workers among which few runs are divided if an executor does not tell it."""
+"""The number of workers that is assumed, for dividing few runs, if an executor states none."""
 
 _CHUNK_REQUESTS = 500_000
 """The requests of an executor's chunk, about half a second: more than the cost of sending it."""
@@ -52,7 +52,7 @@ _PROGRESS_AFTER_S = 1.0
 def run_chunk(
     runs: Sequence[SweepRun], version: str, stop: StopFlag | None = None
 ) -> tuple[list[Figures], Exception | None]:
-    """Make runs up to the first that fails. Return the figures of each, and the exception.
+    """Simulate runs until one fails. Return the figures of each, and the exception, if any.
 
     An executor's workers call this. `version` is that of the package that made the sweep.
     """
@@ -79,7 +79,7 @@ def _run_figures(run: SweepRun, stop: StopFlag | None) -> Figures:
 def _check_content(run: SweepRun) -> None:
     path = os.fspath(run.workload)  # type: ignore[arg-type]
     if file_digest(path) != run.content:
-        raise InputError(f"{path} has another content on {socket.gethostname()}")
+        raise InputError(f"{path} has different content on {socket.gethostname()}")
 
 
 def _portable(error: Exception) -> Exception:
@@ -92,7 +92,7 @@ def _portable(error: Exception) -> Exception:
 
 
 class Runner:
-    """Makes runs by threads or by an executor."""
+    """Performs runs in threads or with an executor."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Runner:
         self.failure: tuple[int, Exception] | None = None
 
     def run(self, pending: list[int]) -> None:
-        """Make the runs with these indices."""
+        """Perform the runs with these indices."""
         if not pending:
             return
         version = _traxtent.__version__
@@ -128,7 +128,7 @@ class Runner:
         try:
             self._run(pending, lambda runs: threads.submit(run_chunk, runs, version, stop))
         finally:
-            # If all is well, no run is left.
+            # After success, no run is left to stop.
             stop.set()
             threads.shutdown(cancel_futures=True)
 
@@ -203,7 +203,7 @@ class Runner:
             self.failure = (index, error)
 
     def _chunks(self, pending: list[int]) -> Iterator[list[int]]:
-        """Divide the runs, so that all workers have some and a chunk is worth being sent."""
+        """Divide the runs, so that all workers have some and a chunk is worth sending."""
         goal = _CHUNK_REQUESTS_THREADS if self.executor is None else _CHUNK_REQUESTS
         requests = self.plan.requests or goal
         runs = max(1, min(goal // max(requests, 1), _CHUNK_RUNS))
@@ -233,7 +233,7 @@ def _named(run: SweepRun, error: Exception) -> Exception:
 
 
 class RunProgress:
-    """Progress in runs: a bar of tqdm, lines, or a function of the user's."""
+    """Progress in runs: a bar of tqdm, lines, or the user's own function."""
 
     def __init__(self, wanted: SweepProgress, total: int, done: int) -> None:
         self.wanted = wanted
@@ -243,7 +243,7 @@ class RunProgress:
         self.bar: Any = None
 
     def advance(self, runs: int, label: str) -> None:
-        """Add to the finished runs, the last of which is named."""
+        """Count finished runs. `label` names the last of them."""
         self.done += runs
         if callable(self.wanted):
             self.wanted(self.done, self.total)

@@ -104,7 +104,7 @@ def run(
         seeds: The number of seeds; a verdict must hold with each.
         seed: The only seed.
         quick: Whether to run only a tenth of the requests, for an approximate result.
-        set: Figures of the drives to replace, as for ``--set``.
+        set: Figures to replace in the drives, as for ``--set``.
         traces: The directory of the traces that come with DiskSim, which some experiments replay.
             Experiments that cannot be run are omitted with a warning.
         progress: A function that is called with the finished experiments and their total.

@@ -57,7 +57,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more tasks. Ray itself goes on; ``ray.shutdown()`` ends it."""
+        """Accept no more tasks. Ray itself keeps running; ``ray.shutdown()`` ends it."""
         with self._lock:
             self._closed = True
             futures = list(self._futures)
@@ -82,7 +82,7 @@ class _TaskFuture(Future[T]):
         self._cancel = cancel
 
     def cancel(self) -> bool:
-        """Cancel the task, also if it is running."""
+        """Cancel the task, even if it is running."""
         cancelled = super().cancel()
         if cancelled:
             self._cancel(self._task)

@@ -50,7 +50,7 @@ pub(crate) fn array_capsules<'py>(
     PyTuple::new(py, [schema, array])
 }
 
-/// Returns a type as the Arrow schema of a struct array.
+/// Returns fields as the Arrow schema of a struct array.
 pub(crate) fn struct_schema(fields: &[Field]) -> ArrowSchema {
     let children = fields.iter().map(field_schema).collect();
     schema(c"+s", "", 0, children)
@@ -134,7 +134,7 @@ fn column_array(batch: &Arc<Batch>, index: usize) -> ArrowArray {
     array(batch, buffers, absent, Vec::new())
 }
 
-/// Returns the buffers of a column with absent values, and their number.
+/// Returns the buffers of a column with absent values, and the number of absent values.
 fn optional(presence: &Presence, values: *const c_void) -> (Vec<*const c_void>, usize) {
     (vec![presence.bits.as_ptr().cast(), values], presence.absent)
 }
@@ -167,7 +167,7 @@ fn array(
     }
 }
 
-/// Releases a schema of [`schema()`].
+/// Releases a schema made by [`schema()`].
 unsafe extern "C" fn schema_release(schema: *mut ArrowSchema) {
     // SAFETY: the interface calls this once, with a structure made by `schema`, whose
     // `private_data` is a `SchemaOwner` and whose children come from boxes. A consumer may have
@@ -181,7 +181,7 @@ unsafe extern "C" fn schema_release(schema: *mut ArrowSchema) {
     }
 }
 
-/// Releases an array of [`array()`].
+/// Releases an array made by [`array()`].
 unsafe extern "C" fn array_release(array: *mut ArrowArray) {
     // SAFETY: as in `schema_release`.
     unsafe {

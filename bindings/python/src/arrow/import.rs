@@ -104,7 +104,7 @@ impl TableStream {
             return Ok(None);
         }
         if array.n_children as usize != self.names.len() {
-            let what = "a chunk has another number of columns than the table";
+            let what = "a chunk does not have as many columns as the table";
             return Err(ImportError::Producer(what.to_owned()));
         }
         Ok(Some(Chunk {
@@ -123,7 +123,7 @@ impl Chunk<'_> {
     /// Returns the values of a column.
     ///
     /// # Errors
-    /// Returns an error if the type is not supported or a value is null.
+    /// Returns an error if the type is not supported, or a value is null or does not fit.
     pub(crate) fn column(&self, index: usize) -> Result<Values, ImportError> {
         let offset = self.array.offset as usize;
         // SAFETY: the chunk is not released, and has as many children as its schema.
@@ -355,7 +355,7 @@ unsafe fn wholes<T: Copy + TryInto<i64>>(
     let values = unsafe { &buffer::<T>(array, 1, start + rows)?[start..] };
     let fits = |(row, value): (usize, &T)| {
         let value = (*value).try_into();
-        value.map_err(|_| ImportError::Row(row, "is above 2^63".to_owned()))
+        value.map_err(|_| ImportError::Row(row, "is not below 2^63".to_owned()))
     };
     let values = values.iter().enumerate().map(fits);
     Ok(Values::Whole(values.collect::<Result<_, _>>()?))
@@ -384,7 +384,7 @@ unsafe fn texts(
     Ok(Values::Text(texts))
 }
 
-/// The length of texts that a view holds itself.
+/// The longest text, in bytes, that a view holds itself.
 const INLINE_BYTES: u32 = 12;
 
 /// Reads texts as views of 16 bytes: the length, and then the text itself or its place.
