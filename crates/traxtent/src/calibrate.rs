@@ -248,7 +248,7 @@ fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
     args.traces.iter().map(read).collect()
 }
 
-/// Names the part of the traces that is fitted.
+/// Describes the part of the traces to which the figures are fitted.
 fn source(args: &Args) -> String {
     let names: Vec<String> = args
         .traces
@@ -328,7 +328,7 @@ fn write(found: &Calibration) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the table of the agreement with both parts.
+/// Returns the table of the agreement with both parts of the traces.
 fn part_table(found: &Calibration) -> Table {
     let mut table = Table::new([
         ("PART", Side::Left),

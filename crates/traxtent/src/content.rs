@@ -28,7 +28,7 @@ const DATA_BYTES: u64 = 64 << 20;
 /// The size of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Returns a description of a device's content, unless the device is blank.
+/// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
 pub(crate) fn recognized_content(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
     let what = match recognize(&source, 512) {

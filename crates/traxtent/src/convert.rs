@@ -12,8 +12,9 @@ use crate::parse::output_file;
 
 /// Convert a drive, such as one in a DiskSim parameter file, to an editable profile
 ///
-/// `traxtent sim` gives the same results for the profile as for the original TARGET. A comment
-/// states the meaning, unit, bounds and origin of every figure.
+/// `traxtent sim` gives the same results for the profile as for the original TARGET. Comments state
+/// the meaning, unit, bounds and origin of every figure, except in zones and other parts of the
+/// layout.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]

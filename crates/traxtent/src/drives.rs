@@ -44,9 +44,10 @@ enum Verb {
     },
     /// Show how much random reads and streams depend on a drive's assumed figures
     ///
-    /// Each assumed figure is moved to the ends of its plausible range, alone, then all together.
-    /// The table has the mean time of a random read of 4 KB, the throughput of such reads with 32
-    /// outstanding, the rate of sequential reads in the first zone, and that over the whole drive.
+    /// Assumed figures are moved to the ends of their plausible ranges, first each one alone, then
+    /// all together. The table has the mean time of a random read of 4 KB, the throughput of such
+    /// reads with 32 outstanding, the rate of sequential reads in the first zone, and that over the
+    /// whole drive.
     #[cfg(feature = "lab")]
     Assumed {
         #[arg(help = TARGET_HELP)]
@@ -104,7 +105,7 @@ struct Entry {
     tracks: u64,
     surfaces: u16,
     zones: usize,
-    /// The number of sectors on the longest track, and on the shortest.
+    /// The number of slots on the longest track, and on the shortest.
     sectors_per_track_most: u32,
     sectors_per_track_least: u32,
     figures: Figures,

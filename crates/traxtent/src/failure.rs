@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     /// A signal has interrupted the work: the line to print, and the signal that then ends the
     /// process.
     Interrupted(String, i32),
-    /// A command that was run for the user ended with this status; nothing is printed.
+    /// An exit status without a message, such as that of a command that was run for the user.
     Status(u8),
     /// The reader of the output has closed it: nothing is printed, status 0.
     Closed,
@@ -107,7 +107,7 @@ impl From<io::Error> for Failure {
 /// Whether notes and warnings are omitted.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Omits all notes and warnings from now on, if `quiet` is set.
+/// Sets whether notes and warnings are omitted from now on.
 pub(crate) fn be_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }

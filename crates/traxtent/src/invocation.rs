@@ -30,7 +30,7 @@ impl Invocation {
 
     /// Keeps the invocation for [`again`].
     pub(crate) fn keep(self) {
-        // A process that runs the command twice keeps the first one's program, which is the same.
+        // A process that runs the command twice keeps the first invocation.
         let _ = CURRENT.set(self);
     }
 }

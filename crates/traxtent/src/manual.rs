@@ -1,8 +1,8 @@
 //! The parts of the manual that the definition of the arguments lacks: exit status, examples, and
 //! references.
 //!
-//! Their source is a file per verb, `manual/VERB.md`, which has three readers. `--help` shows the
-//! commands of the examples. The manual pages show everything. The pages in
+//! Their source is a file per verb, `manual/VERB.md`, which is used in three places. `--help` shows
+//! the commands of the examples. The manual pages show everything. The pages in
 //! `docs/reference/commands` contain the file as it is (`tests/it/manual.rs` generates them).
 //!
 //! The files use a small part of Markdown: headings, paragraphs, lists, blocks of code, `code` and
@@ -94,7 +94,7 @@ pub fn man_page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let name = command.get_bin_name().unwrap_or(command.get_name());
-    // What the command itself notes after its options is its exit status, which its manual has.
+    // The notes of `traxtent` itself are its exit statuses, which are in its manual anyway.
     let is_verb = name.contains(' ');
     if let Some(notes) = command.get_after_help().filter(|_| is_verb) {
         render_notes(&notes.to_string()).to_writer(&mut page)?;
@@ -104,7 +104,7 @@ pub fn man_page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Returns the section with what a help text says after the options.
+/// Returns the section with the notes that a help text has after the options.
 fn render_notes(notes: &str) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["NOTES"]);

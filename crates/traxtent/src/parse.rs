@@ -138,8 +138,8 @@ mod tests {
         parsed.err().map(|error| error.to_string())
     }
 
-    /// Does every option that takes a size accept the same forms, and refuse others with the same
-    /// message?
+    /// Does every option that takes a size accept the same forms? If it refuses one, does it name
+    /// the accepted forms or values?
     #[test]
     fn sizes_of_all_verbs() {
         for line in [

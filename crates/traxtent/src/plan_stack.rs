@@ -123,8 +123,8 @@ fn absolute(path: &Path) -> String {
     quoted(&full.to_string_lossy())
 }
 
-/// Adds the drive to the `traxtent check` command of a stack on a single drive, which then counts
-/// track crossings.
+/// Adds the drive to the `traxtent check` command of a stack on a single drive, so that the check
+/// counts track crossings.
 fn check_with_drive(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) {
     let drive = match (&args.drive, &place.node) {
         (Some(drive), _) => drive,
@@ -249,8 +249,8 @@ impl StackTarget {
         Ok(())
     }
 
-    /// Adds the commands that attach an image as a block device before all others, or a note about
-    /// placeholder names.
+    /// For an image, adds the commands that attach it as a block device, before all others. For
+    /// placeholder names, adds a note.
     fn set_up(&self, devices: &[String], recipe: &mut Recipe) {
         match &self.node {
             Node::Image(path) if devices == ["\"$DISK\""] => {
@@ -288,7 +288,8 @@ fn letters(n: u32) -> String {
     }
 }
 
-/// Returns whether a path is a device or an image: it exists, and is neither a profile nor a map.
+/// Returns whether a path is a device or an image: it exists, and is neither a directory, a profile
+/// nor a map, even a broken one.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let map = || {
@@ -399,7 +400,7 @@ fn script(recipe: &Recipe) -> String {
     for note in &recipe.notes {
         text += &format!("# {note}\n");
     }
-    // Also if the script is run as `sh stack.sh`.
+    // `sh stack.sh` ignores the option in the first line.
     text += "set -eu\n";
     for step in &recipe.steps {
         text += &format!("\n# {}\n{}\n", step.what, step.commands.join("\n"));

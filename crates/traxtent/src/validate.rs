@@ -33,10 +33,10 @@ use crate::table::{Side, Table};
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
-/// takes in the model. DISAGREE is the share of all reads on which the two differ. At most as many
-/// as BY CHANCE differ because a sector on the media happened to be near the head. The third table
-/// compares the classes of requests. DIFFERENCE is that of the means, with its 95 % interval.
-/// --json has each class by size of request too.
+/// takes in the model. DISAGREE is the share of all reads on which the two differ. BY CHANCE is the
+/// largest number of reads that can differ because a sector on the media happened to be near the
+/// head. The third table compares the classes of requests. DIFFERENCE is that of the means, with
+/// its 95 % interval. --json has each class by size of request too.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -290,7 +290,7 @@ fn panel<'a>(title: &str, requests: impl Iterator<Item = &'a ReplayedRequest>) -
     }
 }
 
-/// The number of seek distances in a picture.
+/// The maximum number of groups of seek distances in a picture.
 const DISTANCES: usize = 40;
 
 /// Returns the quartiles of the differences by seek distance, if there are enough accesses.

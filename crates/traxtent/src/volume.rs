@@ -165,7 +165,7 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     serde_json::from_str(&answer).map_err(|error| Failure::at(socket.display(), error))
 }
 
-/// Notes that the volume was recovered when it was opened.
+/// Prints a note if the volume was recovered when it was opened.
 fn note_recovery(volume: &volume::DeviceVolume) {
     if let Some(records) = volume.recovered() {
         note(format!(
@@ -246,7 +246,7 @@ fn replace(args: &Replace) -> Result<()> {
     let (member, force, id) = (args.member, args.force, Uuid::new_v4());
     if let Some(socket) = control_of(&args.members) {
         let with = absolute(&args.with)?.into();
-        // The server recognizes volumes, and knows whether a member has split from its own.
+        // The server recognizes members of volumes, and knows whether they split from its volume.
         if !force
             && volume_on(&args.with).is_none()
             && let Some(what) = recognized_content(&args.with)

@@ -25,7 +25,7 @@ use crate::failure::{Failure, Result, note, warn};
 use crate::parse;
 use crate::progress::Progress;
 
-/// The properties to measure, and the range that may be overwritten for it.
+/// The properties to measure, and the range that the measurements may overwrite.
 #[derive(clap::Args, Debug)]
 pub(super) struct Measure {
     /// Measure the drive's properties by timing and use the results: everything that can be
@@ -156,8 +156,8 @@ impl Measure {
         Ok(MeasuredGrid::all().into_iter().filter(suits).collect())
     }
 
-    /// Prints the range that will be overwritten and the known layers in it, and asks for
-    /// confirmation.
+    /// Prints the range that will be overwritten and the known layers in it. Asks for confirmation
+    /// unless `--yes` is given.
     fn confirm(
         &self,
         scratch: &Range<Lbn>,
@@ -168,7 +168,7 @@ impl Measure {
         let identity = target.identity();
         if scratch.end.0 > identity.capacity.0 {
             return Err(Failure::input(format!(
-                "--scratch: {node} has LBNs 0 to {}",
+                "--scratch: {node} has LBNs 0..{}",
                 identity.capacity.0
             )));
         }
@@ -180,7 +180,7 @@ impl Measure {
             layers => format!("layers there: {}", layers.join(", ")),
         };
         warn(format!(
-            "LBNs {} to {} of {node}, bytes {start} to {end}, will be overwritten; {there}",
+            "LBNs {}..{} of {node}, bytes {start}..{end}, will be overwritten; {there}",
             scratch.start, scratch.end
         ));
         if self.yes {

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// Omit a finding; may be repeated
     #[arg(long, value_name = "ID", value_parser = rules())]
     ignore: Vec<Rule>,
-    /// Print nothing; only set the exit status
+    /// Print no report; only set the exit status
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
     /// Print JSON
@@ -309,7 +309,8 @@ pub(crate) fn draw(stack: &Stack, findings: &[Finding]) -> String {
     text::tree(stack, &findings.iter().collect::<Vec<_>>())
 }
 
-/// Returns the error for the exit status. Unreadable layers take precedence over other findings.
+/// Returns the error for the exit status. Unreadable and damaged layers take precedence over other
+/// findings.
 fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
     let findings = || rows.iter().map(|row| &row.finding);
     let unreadable = |finding: &&Finding| matches!(finding.rule, Rule::Unreadable | Rule::Damaged);
@@ -326,8 +327,8 @@ fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
     }
 }
 
-/// Returns the message that ends a check with findings. It states their number and their ids in the
-/// report.
+/// Returns the message that ends a check with findings. It states how many there are, and their
+/// ids, by which the report names them.
 fn verdict_line(bad: &[&Finding], fail_on: Severity) -> String {
     let mut ids: Vec<&str> = Vec::new();
     for id in bad.iter().map(|finding| finding.rule.id()) {

@@ -1,4 +1,4 @@
-//! `traxtent demo`: the benefit of track alignment, on a drive that is no longer in use.
+//! `traxtent demo`: the benefit of track alignment, on the drive of the paper and on a current one.
 
 mod paper;
 mod probe;
@@ -32,8 +32,9 @@ const MODERN_DRIVE: &str = "generic-20tb";
 
 /// The number of points per track on an efficiency curve: the number of multiples of 8 KiB in the
 /// paper's track.
-const POINTS_A_TRACK: u32 = 33;
-const TRACKS: u32 = 4;
+const POINTS_PER_TRACK: u32 = 33;
+/// The size of the largest request on an efficiency curve, in tracks.
+const TRACKS_MAX: u32 = 4;
 
 /// The displayed width of a panel on a wide page.
 const PANEL_WIDTH: u32 = 480;
@@ -158,8 +159,8 @@ fn picture(drive: &TestDrive, modern: &TestDrive) -> Result<Efficiency> {
 
 fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
     let track = drive.track_sectors();
-    let step = (track / POINTS_A_TRACK).max(1);
-    let most = track * TRACKS + step;
+    let step = (track / POINTS_PER_TRACK).max(1);
+    let most = track * TRACKS_MAX + step;
     let points = |aligned| -> Result<Vec<(f64, f64)>, SimulateError> {
         let efficiency = |sectors| -> Result<f64, SimulateError> {
             let reads = random_in_zone_0(sectors, aligned, Queue::TwoReq);
@@ -191,8 +192,8 @@ fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
     })
 }
 
-/// Names the figures that were chosen to agree with the paper, and are therefore no evidence for
-/// it.
+/// Names the figures that were fitted to the paper. Agreement that follows from them says nothing
+/// about the model.
 fn fitted(profile: &Profile) -> String {
     let cites = |origin: &str| origin.contains("FAST 2002") || origin.contains("section 5.2");
     let entries = profile.provenance.0.iter();
@@ -219,7 +220,7 @@ fn assumed_sentence(profile: &Profile) -> String {
     )
 }
 
-/// Returns the model without further details, with its year.
+/// Returns the model's name up to the first comma, with its year.
 fn title(profile: &Profile) -> String {
     let model = profile.model.split(", ").next().unwrap_or_default();
     match profile.year {

@@ -19,7 +19,7 @@ pub(super) struct BlindProbe {
     algorithm: Algorithm,
     /// The tracks found.
     pub(super) tracks: TrackMap,
-    /// The number of boundaries that differ from the drive's own.
+    /// The number of tracks that only the probe or only the drive has.
     wrong: usize,
     counts: RequestCounts,
     drive_time: Span,

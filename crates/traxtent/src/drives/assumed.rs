@@ -12,7 +12,7 @@ use crate::machine::load;
 use crate::output;
 use crate::table::{Side, Table};
 
-/// The change below which a figure is not listed.
+/// The smallest change of a result for which a figure is listed, as a fraction.
 const LEAST: f64 = 0.01;
 
 /// Runs the command.
@@ -103,7 +103,7 @@ fn print(name: &str, found: &Influence) -> Result<()> {
     }
     writeln!(
         out,
-        "{name}: a random read takes {:.1} to {:.1} ms, and a stream has {:.0} to {:.0} MB/s, by the assumed figures",
+        "{name}: a random read takes {:.1} to {:.1} ms, and a stream reaches {:.0} to {:.0} MB/s, depending on the assumed figures",
         found.reads[1].read_ms,
         found.reads[0].read_ms,
         found.streams[0].stream,

@@ -259,7 +259,7 @@ fn move_file(
     })
 }
 
-/// Returns what a realignment could reach at best.
+/// Returns the best possible result of a realignment.
 fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
     let fail = |error| Failure::file(path, &error);
     let before = measure(path, systems)?;
@@ -301,8 +301,8 @@ fn summary_of(extents: &[FileExtent], path: &Path, systems: &mut FileSystems) ->
     summarize(extents, system, drives).map_err(failure)
 }
 
-/// Tests a sample of the map's boundaries on the drive that holds a path, unless that drive is in
-/// `tested`.
+/// Tests a sample of the map's boundaries on the drive that holds a path, and adds the drive to
+/// `tested`. Does nothing if the drive is there already, or if the map is trusted.
 fn check_map(
     args: &MoveArgs,
     systems: &mut FileSystems,

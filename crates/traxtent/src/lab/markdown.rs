@@ -79,7 +79,7 @@ fn experiment(finding: &Finding) -> &'static Experiment {
         .expect("a finding is for a claim of an experiment")
 }
 
-/// Returns the common number of the claims of the finding's experiment, such as T2.
+/// Returns the number of the experiment that measured this finding, such as T2.
 fn number(finding: &Finding) -> &'static str {
     &experiment(finding).number
 }

@@ -8,7 +8,7 @@ use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result};
 
-/// The location of the file system.
+/// The location of the file system, and the size of its blocks.
 #[derive(clap::Args, Debug)]
 pub(super) struct Partition {
     /// The size of a file-system block in bytes, for --format badblocks [default: 4096]
@@ -24,7 +24,7 @@ pub(super) struct Partition {
 
 /// Parses the size of a block.
 fn block_size(text: &str) -> Result<u32, String> {
-    let expected = "expected a size of at most 4 GB, such as 4K";
+    let expected = "expected a size below 4G, such as 4K";
     let bytes = crate::parse::bytes_if(text, |bytes| u32::try_from(bytes).is_ok(), expected)?;
     Ok(bytes as u32)
 }

@@ -33,7 +33,8 @@ const VALUES: usize = 4;
 const COLOURS: u16 = 3;
 
 /// Draws cylinders and surfaces if they are known (paper Q, Figure 2), otherwise the sizes of
-/// tracks. A range of many tracks is drawn as its zones, with the first tracks enlarged.
+/// tracks. If they are known but the range has many tracks, draws the sizes of all tracks, and the
+/// cylinders and surfaces of the first ones.
 pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> Result<()> {
     let all = match subject {
         Subject::Drive(drive) => 0..drive.geometry.capacity().0,
@@ -75,7 +76,7 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
 }
 
 /// Returns the cylinder and the surface of each track. If there are many tracks, returns the sizes
-/// of all, and the cylinders and surfaces of the first.
+/// of all, and the cylinders and surfaces of the first ones.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = geometry.track_of(Lbn(range.start));
     let first = first.map_or(0, |track| track.index);
@@ -228,7 +229,7 @@ struct Columns {
     start: u64,
     width: u64,
     values: Vec<Column>,
-    /// The first and last column, and the value, of the last track.
+    /// The first column, the last column and the value of the track that was added last.
     last: (usize, usize, u64),
 }
 

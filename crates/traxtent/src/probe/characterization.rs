@@ -1,5 +1,5 @@
-//! The characterization of a drive (`traxtent_probe::characterization`), as a profile and as a few
-//! lines of text.
+//! The characterization of a drive (`traxtent_probe::characterization`), as a profile, a few lines
+//! of text, or JSON.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,8 @@ pub(super) fn wanted(args: &Args) -> bool {
     args.profile.is_some() || args.fit || !args.tracks_only && args.region.is_none()
 }
 
-/// Measures the drive. A failure is only a warning unless a profile was requested.
+/// Measures the drive. A failure is only a warning, unless a profile or `--fit` was requested, the
+/// drive does not rotate, or the user has stopped the command.
 pub(super) fn measure(
     target: &mut dyn Target,
     meter: &ProbeMeter,
@@ -174,7 +175,7 @@ impl MeasuredDrive {
     }
 }
 
-/// Returns the name of one of Wong's six layout orders, as used in profiles.
+/// Returns the name of one of Wong's six layout orders, as used in profiles, or `irregular`.
 fn name(order: Option<Order>) -> String {
     let name = order.and_then(|order| Some(json!(order).as_str()?.to_owned()));
     name.unwrap_or_else(|| "irregular".to_owned())

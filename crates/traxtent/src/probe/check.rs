@@ -1,7 +1,7 @@
 //! `--check`: verifies that the boundaries of an old map have not moved.
 //!
 //! If the drive supports translation, the locations on both sides of each sampled boundary are
-//! translated. Otherwise, timing searches runs of tracks in several places again.
+//! translated. Otherwise, runs of tracks in several places are searched again by timing.
 
 use std::io::Write;
 use std::path::Path;
@@ -27,16 +27,16 @@ const SAMPLE: CheckSample = CheckSample {
 /// The number of times that a map is tested on a file system in use before it counts as wrong.
 const VERIFY_ATTEMPTS: u32 = 3;
 
-/// The size of the sample before files are moved. It takes 43 to 55 s on a drive of 10,000 rpm
-/// through a loop device on an idle machine, and minutes on a busy one.
+/// The size of the sample before files are moved. The test takes 43 to 55 s on a drive of
+/// 10,000 rpm through a loop device on an idle machine, and minutes on a busy one.
 const SHORT_SAMPLE: CheckSample = CheckSample {
     translated: 200,
     runs: 4,
     tracks: 32,
 };
 
-/// Tests a short sample of the boundaries of a map on a device. Fails if it finds a boundary that
-/// has moved, or if the device cannot be timed.
+/// Tests a short sample of the boundaries of a map on a device. Fails if the map does not fit the
+/// device, if a boundary has moved, or if the device cannot be timed.
 ///
 /// `is_model` says that the map is that of a model, which does not know who made the device.
 pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool) -> Result<()> {

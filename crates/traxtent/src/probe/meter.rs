@@ -23,7 +23,7 @@ pub(super) struct ProbeMeter {
 }
 
 impl ProbeMeter {
-    /// Starts counting requests and handling Ctrl-C.
+    /// Starts counting requests, and catches the signals that interrupt a command.
     pub(super) fn start(target: &dyn Target) -> Result<ProbeMeter> {
         let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
         Ok(ProbeMeter {

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// additional revolutions
     #[arg(long)]
     noise: bool,
-    /// The seed of --noise and of the sample of --check
+    /// The seed of --noise, of the sample of --check, and of the characterization
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.map {
         output::write(path, done.file.to_text().as_bytes())?;
     }
-    // The map has been written. Without --map, the result is printed below.
+    // The map has been written if --map is given. Without it, only a summary is printed below.
     done.checkpoint.remove();
     let measured = if characterization::wanted(args) {
         characterization::measure(&mut *target, &meter, &done.file.tracks, args)?

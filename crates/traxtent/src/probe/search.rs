@@ -149,7 +149,8 @@ impl TargetObserver for ShownRequests<'_> {
     }
 }
 
-/// Runs the search. If it ends early, a checkpoint remains.
+/// Runs the search. If it is interrupted or the drive fails after the first track was found, a
+/// checkpoint remains.
 pub(super) fn run(
     mut plan: ProbePlan,
     target: &mut dyn Target,
@@ -170,8 +171,8 @@ pub(super) fn run(
             Ok(()) => {
                 progress.add(u64::from(found.sectors));
                 let estimate = first_tracks.add(found.sectors, began.elapsed(), meter.requests());
-                // A scan works in many places at once, but returns only the tracks of the first so
-                // far.
+                // A scan searches many places at once. Until these searches meet, it passes on only
+                // the tracks of the first place, which say nothing about the rest.
                 if let Some(estimate) = estimate.filter(|_| algorithm != Algorithm::Scan) {
                     note(format!(
                         "{}: about {} more requests; about {}",
@@ -364,13 +365,13 @@ mod tests {
             ..Faults::default()
         };
         let Err(Failure::Io(line)) = probe(&path, false, gone(20_000)) else {
-            panic!("the drive is gone:");
+            panic!("the drive is gone");
         };
         assert!(line.contains("the drive is gone:"), "{line}");
         assert!(line.contains("--resume"), "{line}");
         let first = read_map(&path).unwrap().unwrap();
         assert!(!first.complete && first.tracks.len() > 5000);
-        // All requests to the drive, or all except those of another kind.
+        // Nearly all requests to the drive are translations.
         assert!((19_990..=20_001).contains(&first.cost.translations));
 
         let Err(Failure::Input(line)) = probe(&path, false, Faults::default()) else {
@@ -473,7 +474,7 @@ mod tests {
             ..Faults::default()
         };
         let Err(Failure::Io(line)) = probe(&path, false, faults) else {
-            panic!("the drive is gone:");
+            panic!("the drive is gone");
         };
         assert!(line.contains("before the first track was found"), "{line}");
         assert!(!path.exists());

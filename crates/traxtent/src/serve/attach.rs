@@ -86,7 +86,8 @@ impl SectorSizes {
 }
 
 /// Prints the exports, their addresses, and the commands that attach them. If the server runs a
-/// command, that has the addresses in its environment, and only the summaries are printed.
+/// command, the command has the addresses in its environment, and only the summaries and a warning,
+/// if any, are printed.
 pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) -> Result<()> {
     let front_ends = session.front_ends();
     if runs_command {

@@ -39,7 +39,7 @@ struct Files<'a> {
     values: &'a [PathBuf],
 }
 
-/// Reads the arguments. Control sockets and receipts that are not named are created in `folder`.
+/// Reads the arguments. Control sockets that are not named get paths in `folder`.
 pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let named: Vec<(String, &str)> = args.drives.iter().map(|text| named(text)).collect();
     for (index, (name, _)) in named.iter().enumerate() {
@@ -98,8 +98,9 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     Ok(drives)
 }
 
-/// Splits `NAME=DRIVE`. Without a name, the export is named after the drive; the name of a file is
-/// taken without its directory and suffix.
+/// Splits `NAME=DRIVE`. Without a name, the export is named after the disk of DiskSim parameters if
+/// one is selected, otherwise after the built-in drive, or the file without its directory and
+/// suffix.
 fn named(text: &str) -> (String, &str) {
     if let Some((name, drive)) = text.split_once('=')
         && is_name(name)

@@ -1,7 +1,7 @@
 //! The directories of servers' sockets.
 //!
 //! A server removes its directory when it ends. A killed server leaves its directory behind, with
-//! sockets that refuse connections; the next server removes it. Only directories of the same user
+//! sockets that refuse connections; a later server removes it. Only directories of the same user
 //! are considered. A directory that contains anything but sockets is kept.
 
 use std::fs::{self, DirEntry, Permissions};
@@ -19,7 +19,7 @@ const PREFIX: &str = "traxtent-";
 /// The mode of a server's directory: only its owner can enter it.
 const MODE: u32 = 0o700;
 
-/// The age from which a directory can be removed. A starting server creates its directory first,
+/// The minimum age of a directory that is removed. A starting server creates its directory first,
 /// and its sockets later.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -69,7 +69,8 @@ struct Mounted {
 struct OwnDirectory(PathBuf);
 
 impl OwnDirectory {
-    /// Creates the directory, and those above it. Returns `None` if it already existed.
+    /// Creates the directory, and those above it. Returns `None` if it already existed, unless a
+    /// killed server left it behind.
     fn create(path: &Path) -> std::io::Result<Option<OwnDirectory>> {
         if let Some(above) = path.parent() {
             fs::create_dir_all(above)?;
@@ -77,7 +78,8 @@ impl OwnDirectory {
         match fs::create_dir(path) {
             Ok(()) => Ok(Some(OwnDirectory(path.to_owned()))),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // The mount of a killed server. `Mount::start` removes it.
+                // A directory without metadata has the mount of a killed server, which
+                // `Mount::start` removes.
                 let is_left = fs::metadata(path).is_err();
                 Ok(is_left.then(|| OwnDirectory(path.to_owned())))
             }
@@ -154,10 +156,10 @@ impl FrontEndArgs {
         })
     }
 
-    /// Shows an export as a file below `directory`. `several` is the number of exports.
-    fn mount(&self, export: &Export, several: usize, directory: &Path) -> Result<Mounted> {
+    /// Shows an export as a file below `directory`. `count` is the number of exports.
+    fn mount(&self, export: &Export, count: usize, directory: &Path) -> Result<Mounted> {
         let own = directory.join(&export.name);
-        let (directory, created) = if several == 1 {
+        let (directory, created) = if count == 1 {
             (directory, None)
         } else {
             let created = OwnDirectory::create(&own);

@@ -1,4 +1,4 @@
-//! A guardian process for a server, which can itself hang in the kernel.
+//! A guardian process for a server that can hang in the kernel.
 //!
 //! A request to a member that hangs keeps its thread in the kernel, and with it the process, even
 //! after the process has been killed. The user's shell should not wait for that. The command

@@ -153,7 +153,8 @@ fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
     })
 }
 
-/// Refuses a block device with any content. A file can contain data from an earlier run.
+/// Refuses a block device that is in use or has any content. A file can contain data from an
+/// earlier run.
 fn check_contents(path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt;
     if !std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device()) {

@@ -128,7 +128,8 @@ impl Session {
         Ok((ended?, stopped))
     }
 
-    /// Waits for a signal to end. Writes receipts when requested by SIGUSR1.
+    /// Waits for a signal that ends the session; after Ctrl-C, also until files and devices are no
+    /// longer in use. Writes receipts when requested by SIGUSR1.
     fn wait_for_end(&mut self) {
         for signal in self.signals.0.forever() {
             match signal {
@@ -140,7 +141,8 @@ impl Session {
         }
     }
 
-    /// Waits until files and devices are no longer in use, or for another signal to end.
+    /// Waits until files and devices are no longer in use, or for another signal that ends the
+    /// session.
     fn wait_for_users(&mut self) {
         let Err(error) = self.front_ends.unmount() else {
             return;
@@ -162,8 +164,8 @@ impl Session {
         }
     }
 
-    /// Runs a command. After a signal to end, the command is terminated, and killed after
-    /// [`GRACE`].
+    /// Runs a command. After a signal that ends the session, the command is terminated, and killed
+    /// after [`GRACE`].
     fn run_command(&mut self, command: &mut Command) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let failed = |error: std::io::Error| Failure::file(&program, &error);

@@ -41,8 +41,8 @@ pub(crate) struct TraceArguments {
     #[arg(long, value_name = "EVENT", value_enum)]
     arrival: Option<ArrivalEvent>,
     /// The times at which a trace's requests are issued: recorded, semi-closed, or closed:N
-    /// [default: semi-closed for traces that record pauses and, in `validate`, for those whose
-    /// requests came one after the other; otherwise recorded]
+    /// [default: semi-closed for traces that record pauses and, in `validate` and `calibrate`, for
+    /// those whose requests came one after the other; otherwise recorded]
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
     /// Multiply the speed of recorded arrivals by this factor

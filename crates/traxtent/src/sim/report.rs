@@ -12,7 +12,7 @@ use crate::table::{Side, Table};
 /// The results of all cases.
 pub(crate) struct Report<'a> {
     pub(crate) cases: &'a [Case],
-    /// The keys that align each case's writes, if it has partial ones.
+    /// For each case that writes parts of physical sectors, the keys that avoid this.
     pub(crate) remedies: &'a [Option<String>],
     /// The figures of each case.
     pub(crate) figures: &'a [Figures],

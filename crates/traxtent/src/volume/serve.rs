@@ -81,7 +81,6 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
 }
 
 fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
-    // This reports problems in more detail than the server does.
     let timeout = args
         .member_timeout
         .map_or(MEMBER_TIMEOUT, Duration::from_secs);
@@ -90,6 +89,7 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     {
         return Ok(Arc::new(server));
     }
+    // Finding the volume first reports problems in more detail than the server does.
     let found = volume::find_within(&args.members, false, timeout);
     let found = found.map_err(|error| explained(error, &args.members))?;
     warn_of(&found.status());
@@ -120,7 +120,8 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     Ok(Arc::new(server))
 }
 
-/// Returns the members' absolute paths. The status of a served volume is read in any directory.
+/// Returns the members' absolute paths. The status of a served volume shows them, and can be
+/// requested from any directory.
 fn absolute_paths(args: &Serve) -> Result<Vec<PathBuf>> {
     let absolute =
         |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::file(path, &error));

@@ -12,8 +12,8 @@ use traxtent_units::Count;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// The smallest unused space of a member that is reported. Less remains after the last stripe of
-/// equal members too.
+/// The smallest unused space of a member that is reported. Even members of equal size have some
+/// space after their last stripe.
 const UNUSED_SHOWN: u64 = 1 << 20;
 
 /// Prints the outcome of a rebuild, a sync or a scrub, and returns the failure for the exit status.
