@@ -55,8 +55,8 @@ pub(crate) fn run(page: &Page, soak: bool) -> Vec<String> {
     failures
 }
 
-/// Runs a script in a new folder and returns its output of both kinds, in order. Processes that it
-/// leaves behind are killed.
+/// Runs a script in a new folder, and returns its standard output and standard error, in order.
+/// Processes that it leaves behind are killed.
 fn shell(script: &str, limit: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (home, work) = (folder.path().join("home"), folder.path().join("work"));
@@ -85,7 +85,7 @@ fn shell(script: &str, limit: &str) -> String {
     let mut child = timeout.spawn().unwrap();
     let group = child.id();
     child.wait().unwrap();
-    // It fails if no process is left.
+    // `kill` fails if no process is left.
     let _ = Command::new("kill")
         .args(["-KILL", "--", &format!("-{group}")])
         .stderr(Stdio::null())

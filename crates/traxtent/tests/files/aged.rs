@@ -11,7 +11,7 @@ use traxtent_units::{Block, Rng};
 use crate::disk::{BLOCK, Disk, assert_content, needs_mounts, random};
 use crate::model::tracks;
 
-/// Files from this size on count as large.
+/// The minimum size of a large file.
 const LARGE_BYTES: u64 = 4 << 20;
 /// The share of the space that is in use.
 const FULL: f64 = 0.8;
@@ -22,9 +22,9 @@ const SMALL_BYTES: (u64, u64) = (64 << 10, 2 << 20);
 /// The sizes of the files afterwards.
 const MIXED_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 
-/// Fills a file system to 80 % with files that are written in turns, and deletes and refills a
-/// third three times. Are at least 80 % of the bytes of the large files on whole tracks after they
-/// are moved, with the same content?
+/// Fills a file system with files that are written in turns. Then, three times, deletes a third of
+/// the files and fills the file system to 80 %. After the large files are moved, are at least 80 %
+/// of their bytes on whole tracks, with the same content?
 #[test]
 fn an_aged_file_system_is_realigned() {
     needs_mounts!();
@@ -154,7 +154,7 @@ impl Aged<'_> {
 
     fn create(&mut self, (least, most): (u64, u64)) -> (AgedFile, File, Vec<u8>, u64) {
         self.made += 1;
-        // The larger, the rarer.
+        // Larger files are rarer.
         let scale = least as f64 / most as f64;
         let bytes = least as f64 * scale.powf(-self.rng.fraction());
         let file = AgedFile {
@@ -174,7 +174,7 @@ impl Aged<'_> {
     }
 }
 
-/// The sum over some files.
+/// The sums over some files.
 struct Shares {
     bytes: u64,
     whole_bytes: u64,

@@ -51,7 +51,7 @@ pub(crate) use needs_mounts;
 
 /// A mounted file system.
 ///
-/// The fields are in the order in which they are removed.
+/// The fields are dropped in order.
 #[derive(Debug)]
 pub(crate) struct Disk {
     mount: Option<Mounted>,
@@ -164,7 +164,7 @@ impl Disk {
         self.device.path()
     }
 
-    /// Returns the directory in which it is mounted.
+    /// Returns the directory on which it is mounted.
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("mnt")
     }
@@ -293,7 +293,7 @@ pub(crate) fn random(rng: &mut Rng, count: usize) -> Vec<u8> {
 }
 
 /// Writes files in turns, a few blocks each, and makes each part durable, so that they are
-/// fragmented. The last turns are written first if `is_backwards`, so that the files lie on the
+/// fragmented. The last parts are written first if `is_backwards`, so that the files lie on the
 /// drive in reverse.
 pub(crate) fn write_in_turns(
     files: &[(PathBuf, Vec<u8>)],

@@ -1,5 +1,5 @@
-//! Tests of `traxtent file` on mounted file systems: files that are used, killed, cut off and aged
-//! while they are moved.
+//! Tests of `traxtent file` on mounted file systems: files that are in use while they are moved,
+//! kills and power cuts meanwhile, and file systems that have aged.
 //!
 //! Most tests use a loop device over a file in memory, and need root. The kernel and other
 //! processes run beside the tests, so a seed repeats the operations of a test, but not their

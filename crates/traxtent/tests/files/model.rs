@@ -23,7 +23,7 @@ use traxtent_units::Rng;
 
 use crate::disk::{BLOCK, Disk, MAP, Stop, difference, nameless, needs_mounts, random};
 
-/// The longest that the file becomes.
+/// The maximum length of the file.
 const BYTES_MAX: u64 = 3 << 20;
 
 /// Performs random reads, writes, truncations, hole punches, preallocations and fsyncs on a file,
@@ -116,7 +116,7 @@ fn scatter(path: &Path, rng: &mut Rng) -> u64 {
     let (donor, other) = (nameless(folder).unwrap(), nameless(folder).unwrap());
     let blocks = 1 + rng.below(200);
     let part = 1 + rng.below(12);
-    // Two files in turns.
+    // Two files grow in turns, so that the blocks of each are scattered.
     for at in (0..blocks).step_by(part as usize) {
         for file in [&donor, &other] {
             let _ = fallocate(file, FallocateFlags::empty(), at * BLOCK, part * BLOCK);

@@ -1,8 +1,8 @@
 //! Is everything that was durable still there if the power fails while files are moved?
 //!
-//! The file system is on a served drive whose write cache is volatile. It is an invented drive
-//! without mechanics for every other cut, and `atlas10k2` at 20 times its speed for the others: the
-//! drive's own speed would take minutes for 200 cuts.
+//! The file system is on a served drive whose write cache is volatile. For every other cut, this is
+//! an invented drive without mechanics. For the others, it is `atlas10k2` at 20 times its speed,
+//! because 200 cuts at its own speed would take minutes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -33,7 +33,7 @@ fn durable_content_survives_power_cuts() {
     survive(testkit::repeats(4).min(200));
 }
 
-/// The sums over all cuts.
+/// The results of a cut, or the sums over several.
 #[derive(Debug, Default)]
 struct Cut {
     moved_bytes: u64,
@@ -68,7 +68,7 @@ fn survive(cuts: u64) {
     );
     assert!(all.findings.is_empty(), "{}", all.findings.join("\n"));
     assert!(all.syncs > 0, "nothing was made durable");
-    // Some cuts find everything durable; of few cuts, all may.
+    // Some cuts find everything durable. If there are few cuts, all may.
     assert!(
         volatile > cuts / 10 || cuts < 40,
         "only {volatile} cuts found anything to lose"
@@ -166,7 +166,8 @@ fn drive(seed: u64) -> (Profile, u32) {
     let mut profile = builtin(name).expect("it is built in");
     profile.cache.write_back = WriteBack::Full;
     profile.cache.enabled = true;
-    // A write that is torn within a block can destroy the superblock of ext4, moves or not.
+    // A write that is torn within a block can destroy the superblock of ext4, whether or not files
+    // are moved.
     profile.sector.physical_bytes = 4096;
     if name == "instant" {
         profile.cache.segments = 8;
@@ -204,7 +205,7 @@ fn cut(seed: u64, prepared: &Prepared) -> Cut {
         .map(|id| Stamped::new(&inside(&stamped_name(id)), id, STAMPED_SECTORS, seed))
         .collect();
     let mut growing = Growing::new(&inside("growing"), seed, 1 << 20);
-    // The fewer commits of the journal, the more of the moves are lost.
+    // With fewer commits of the journal, more of the moves are lost.
     let pause = Duration::from_millis([0, 10, 50, 500][(seed / 2 % 4) as usize]);
     let left = thread::scope(|scope| {
         for file in &mut written {

@@ -58,8 +58,8 @@ fn list_of_tracks(path: &Path, count: usize, shift: u64) {
     fs::write(path, text).unwrap();
 }
 
-/// Are a read-only mount, a user who is not root, a short map, a map of a drive of another size,
-/// and a file without a device answered with one line, and is the file not moved?
+/// Are a short map, a map of a drive of another size, a missing file, a file without a device, a
+/// user who is not root, and a read-only mount answered with one line, and is the file not moved?
 #[test]
 fn refusals_say_why() {
     needs_mounts!();
@@ -100,7 +100,7 @@ fn refusals_say_why() {
     assert_refused(&answer, 3, says);
 
     if let Some(setpriv) = testkit::tool("setpriv") {
-        // Everyone may enter, and own the file, but not read the device.
+        // The user may enter the directory, and owns the file, but must not read the device.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(disk.outside(""), open).unwrap();
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
@@ -139,8 +139,8 @@ fn a_full_file_system_loses_nothing() {
     let path = disk.path("file");
     let content = fragmented(&path, 12 << 20, &mut rng);
     let filler = disk.path("filler");
-    // A failed write does not mean that no block is free: ext4 holds back blocks for the metadata
-    // of delayed writes, more of them on some machines, and frees them when the data are written.
+    // A failed write does not mean that no block is free: ext4 reserves blocks for the metadata of
+    // delayed writes, more of them on some machines, and frees them when the data is written.
     let fill = || {
         let mut file = File::create(&filler).unwrap();
         let (mut written, mut in_vain) = (0, 0);

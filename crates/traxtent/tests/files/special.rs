@@ -1,4 +1,4 @@
-//! Are files that are out of the ordinary moved without a change, or left alone with a line each?
+//! Are unusual files moved without a change, or left alone with a line each?
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -25,7 +25,7 @@ fn fragmented(path: &Path, rng: &mut Rng) -> Vec<u8> {
     content
 }
 
-/// Returns for each block of a file whether it is a hole, allocated or written.
+/// Returns for each block of a file whether it is a hole (`.`), unwritten (`u`) or written (`w`).
 fn kinds(path: &Path) -> Vec<u8> {
     let mut kinds = Vec::new();
     for extent in file_extents(&File::open(path).unwrap()).unwrap() {
@@ -146,8 +146,8 @@ fn run(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Are files left alone, with the reason, that must not or cannot be moved: immutable, append-only,
-/// running, in use as swap, within their inode, encrypted, and those that are no files?
+/// Are files that must not or cannot be moved left alone, with the reason? They are immutable,
+/// append-only, running, in use as swap, within their inode, encrypted, or not regular files.
 #[test]
 fn protected_files_are_left_alone() {
     needs_mounts!();
@@ -174,7 +174,7 @@ fn protected_files_are_left_alone() {
     shuffle(&swap, 7, &mut rng).unwrap();
     fs::set_permissions(&swap, fs::Permissions::from_mode(0o600)).unwrap();
     if run("mkswap", &[&text("swap")]) && run("swapon", &[&text("swap")]) {
-        let _swap = Off(text("swap"));
+        let _swap = UsedSwap(text("swap"));
         assert_left_alone(&disk, "swap", "it is a swap file");
     } else {
         eprintln!("no swap here");
@@ -209,9 +209,9 @@ fn protected_files_are_left_alone() {
 }
 
 /// A swap file that is in use.
-struct Off(String);
+struct UsedSwap(String);
 
-impl Drop for Off {
+impl Drop for UsedSwap {
     fn drop(&mut self) {
         run("swapoff", &[&self.0]);
     }
@@ -250,8 +250,8 @@ fn encrypted(folder: &Path) -> bool {
     run(&xfs_io, &["-c", &policy, &name]) && fs::write(folder.join("try"), "x").is_ok()
 }
 
-/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or not
-/// so that a crash is safe?
+/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or could
+/// be damaged by a crash meanwhile?
 #[test]
 fn other_file_systems_are_left_alone() {
     needs_mounts!();

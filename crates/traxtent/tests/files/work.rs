@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 
 const SECTOR: usize = 512;
 
-/// A file each of whose sectors holds the number of the write that wrote it last.
+/// A file in which each sector holds the number of the last write to it.
 #[derive(Debug)]
 pub(crate) struct Stamped {
     path: PathBuf,
@@ -44,8 +44,8 @@ impl Stamped {
         words.collect()
     }
 
-    /// Overwrites some parts, and makes them durable. `counts` tells, after that has returned,
-    /// whether it is to count.
+    /// Overwrites some parts, and makes them durable. Then asks `counts` whether the parts count as
+    /// durable: the power may have been cut before the fsync returned.
     pub(crate) fn step(&mut self, counts: &dyn Fn() -> bool) -> io::Result<()> {
         let file = File::options().write(true).open(&self.path)?;
         for _ in 0..1 + self.rng.below(4) {
@@ -69,7 +69,7 @@ impl Stamped {
             file.sync_all()?;
         }
         if !counts() {
-            return Err(io::Error::other("the power goes"));
+            return Err(io::Error::other("the power fails"));
         }
         self.syncs += 1;
         self.synced.clone_from(&self.newest);
@@ -145,7 +145,8 @@ impl Growing {
         }
     }
 
-    /// Appends a part, or empties the file if it has become too long.
+    /// Empties the file if it has become too long, and then appends a part and makes it durable.
+    /// `counts` is as in [`Stamped::step`].
     pub(crate) fn step(&mut self, counts: &dyn Fn() -> bool) -> io::Result<()> {
         let file = File::options().append(true).create(true).open(&self.path)?;
         if self.written.len() >= self.bytes_max {
@@ -164,7 +165,7 @@ impl Growing {
             File::open(folder)?.sync_all()?;
         }
         if !counts() {
-            return Err(io::Error::other("the power goes"));
+            return Err(io::Error::other("the power fails"));
         }
         self.durable = self.written.len();
         Ok(())

@@ -4,8 +4,9 @@ use std::fs;
 
 use super::command::traxtent_in;
 
-/// A DiskSim system of one disk with 11 cylinders, whose only zone ends at cylinder `last`, and a
-/// generator with this probability of local access.
+/// Returns a DiskSim system of a disk and a generator of requests. The disk has 11 cylinders, and
+/// its only zone ends at cylinder `last`. `local` and `capacity` are the generator's probability of
+/// local access and its storage capacity.
 fn synthetic(last: u32, local: &str, capacity: u32) -> String {
     format!(
         "dm_disk D {{
@@ -577,7 +578,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
         "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: limited to the 4 of \"Number of buffer \
          segments\"\n"
     );
-    // A host's queue does not know the head position that some schedulers need; the error says so.
+    // A host's queue does not know the head position that some schedulers need; a warning says so.
     for (policy, name) in [(8, "SPTF_OPT"), (14, "ASPTF_OPT")] {
         let driver = format!(
             "disksim_iodriver DRIVER0 {{ Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}\n"
@@ -596,9 +597,10 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
     }
 }
 
-/// Are logs refused if the format would not match the extension of the name?
+/// Are output files refused if the format would not match the extension of the name, or if the name
+/// is `-`?
 #[test]
-fn logs_that_are_not_csv() {
+fn names_of_outputs() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, remedy) in [
         ("sim atlas10k random --log -", "/dev/stdout"),

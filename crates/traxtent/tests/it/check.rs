@@ -96,8 +96,8 @@ fn given_twice() {
     }
 }
 
-/// Does a truncated table give a line that names it, and status 3 or 1? Is a large sparse image
-/// examined quickly?
+/// Does an image that ends before its partition give status 3 and a line that names the partition?
+/// Can a large sparse image be examined?
 #[test]
 fn damaged_and_large() {
     let _ = tool!("sfdisk");
@@ -147,7 +147,7 @@ fn for_a_drive() {
         printed.contains("extents of /file span a track boundary"),
         "{printed}"
     );
-    // Other code makes the list of blocks to exclude.
+    // The list of blocks to exclude comes from other code.
     let crossing = prints(&[
         "map",
         "atlas10k",
@@ -270,7 +270,7 @@ fn costs() {
 }
 
 /// Runs a shell script in a directory, with a modelled drive as a block device in `$loop`. Returns
-/// an error if the host lacks the necessary tools.
+/// an error if the host lacks the necessary tools, or if the script fails.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
     for program in ["nbdfuse", "losetup"] {
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
@@ -356,7 +356,8 @@ fn measured_drive() {
     );
 }
 
-/// Is nothing overwritten outside the given range or while in use, and is the refusal reported?
+/// Is nothing overwritten outside the given range, or while the device is in use, and are refusals
+/// reported?
 #[test]
 fn measuring_overwrites_only_the_scratch_range() {
     let folder = TempDir::new().unwrap();

@@ -48,7 +48,7 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&prints(arguments)).expect("the output is JSON")
 }
 
-/// Does every verb have a help text, and are completions and manual pages generated?
+/// Do the verbs have help texts, and are completions and manual pages generated?
 #[test]
 fn help_completions_and_manual_pages() {
     for verb in [

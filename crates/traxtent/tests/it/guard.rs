@@ -76,8 +76,8 @@ fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
     paths.map(|path| fs::read(path).unwrap())
 }
 
-/// Is a device that is mounted, or whose file system or volume has not been released, left
-/// unchanged by every verb that would write to it, and does one line give the reason?
+/// Is a device that is mounted, or that holds a file system or a member of a volume, left unchanged
+/// by every verb that would write to it, and does one line give the reason?
 #[test]
 fn serve_file_refuses_a_mounted_device() {
     let _ = testkit::tool!("losetup");
@@ -144,7 +144,7 @@ fn serve_file_refuses_a_mounted_device() {
     let forced = format!("serve ./drive.toml --file {name} --force -- true");
     let answer = traxtent_in(at, &forced.split(' ').collect::<Vec<_>>());
     assert_eq!(answer.status, 0, "{}", answer.err);
-    // A member of a volume, and a volume with replicas, are content too.
+    // A member of a volume is content too.
     let create = format!("volume create --level raid-0 --chunk 64K --force other {name}");
     let answer = traxtent_in(at, &create.split(' ').collect::<Vec<_>>());
     assert_eq!(answer.status, 0, "{}", answer.err);
@@ -355,7 +355,10 @@ fn clients_are_bounded() {
     }
     let mut clients: Vec<UnixStream> = (0..512).map(|_| connect(&socket).unwrap()).collect();
     for _ in 0..100 {
-        assert!(connect(&socket).is_none(), "more are taken");
+        assert!(
+            connect(&socket).is_none(),
+            "a client beyond the maximum is accepted"
+        );
     }
     clients.iter_mut().for_each(read);
     drop(clients.pop());
@@ -366,7 +369,7 @@ fn clients_are_bounded() {
         }
         assert!(
             begun.elapsed() < Duration::from_secs(20),
-            "none comes after"
+            "no client is accepted after another has left"
         );
         thread::sleep(Duration::from_millis(10));
     };

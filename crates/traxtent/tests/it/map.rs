@@ -47,7 +47,7 @@ fn csv_equals_disksim() {
 
 /// Do the three formats describe the same tracks?
 #[test]
-fn forms_agree() {
+fn formats_agree() {
     let csv = prints(&["map", "hp-c2247", "--format", "csv"]);
     let text = prints(&["map", "hp-c2247", "--format", "text"]);
     let tracks = json(&["map", "hp-c2247", "--json"]);
@@ -74,7 +74,8 @@ fn one_lbn() {
     );
 }
 
-/// Is a list of tracks read back, and are the columns that it lacks omitted?
+/// Is a list of tracks that `map` can print read back, without its cylinders and heads? Is a list
+/// with a gap refused?
 #[test]
 fn reads_its_own_list() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,8 +249,8 @@ fn system_tool(name: &str) -> Option<std::path::PathBuf> {
     testkit::tool(name).or_else(|| there.exists().then_some(there))
 }
 
-/// Are block sizes that are not whole sectors refused, and partitions beyond the map, and options
-/// without a meaning here?
+/// Are block sizes that are not whole sectors, partitions beyond the map, and options without an
+/// effect refused?
 #[test]
 fn refusals() {
     for (arguments, says) in [
@@ -314,7 +315,8 @@ fn draws_the_serpentine() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    // The height of each track in the upper panel, which comes first: half turns of 32 tracks.
+    // The vertical position of each track in the upper panel, which comes first: half turns of 32
+    // tracks.
     let heights: Vec<i64> = svg
         .lines()
         .filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"6\""))

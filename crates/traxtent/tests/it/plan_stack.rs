@@ -137,7 +137,8 @@ fn links_of_udev() {
     assert_eq!(String::from_utf8_lossy(&answer.stderr), says);
 }
 
-/// Does the JSON describe the same steps as the script, without the numbers of the list?
+/// Does the JSON have the number of its schema, the partition, and the programs of all steps in
+/// order?
 #[test]
 fn json() {
     let text = prints(&[

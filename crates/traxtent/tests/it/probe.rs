@@ -294,8 +294,8 @@ fn refusals() {
     }
 }
 
-/// Before anything is written, is a device refused that the user cannot read, and, with
-/// `--destructive`, one that is mounted?
+/// Is a device that the user cannot read refused? Is a mounted one refused with `--destructive`,
+/// before anything is written?
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {

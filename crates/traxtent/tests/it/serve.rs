@@ -175,8 +175,8 @@ fn a_signal_ends_the_command() {
     }
 }
 
-/// Does a volume without a command print the same table as a drive, with the chosen free port, and
-/// is SIGTERM a normal end?
+/// Does the server of a volume print the same table as that of a drive if it runs no command, with
+/// the chosen free port, and is SIGTERM a normal end?
 #[test]
 fn a_volume_prints_how_to_attach_it() {
     let folder = TempDir::new().unwrap();
@@ -392,7 +392,7 @@ fn directories_of_several_drives() {
     assert!(is_empty());
 }
 
-/// Are impossible requests refused with one line and the right status?
+/// Are impossible requests refused with a message and the right status?
 #[test]
 fn refused() {
     let folder = TempDir::new().unwrap();

@@ -326,7 +326,7 @@ pub(crate) fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
 }
 
 /// Is a map that does not fit its member refused, and one that cannot be verified by timing
-/// accepted with a warning?
+/// accepted with a note?
 #[test]
 fn maps_and_members() {
     let folder = TempDir::new().unwrap();
@@ -368,8 +368,8 @@ fn maps_and_members() {
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
 }
 
-/// Are a member without permission, one on a full disk, and one with other sectors refused in one
-/// line with the right status, without writing to the others?
+/// Are a member without permission, one on a full disk, and one with sectors of another size
+/// refused in one line with the right status, without writing to the others?
 #[test]
 fn unusable_members_are_refused() {
     let folder = TempDir::new().unwrap();
@@ -596,8 +596,8 @@ impl Drop for MemoryDisk {
     }
 }
 
-/// Can all verbs that need no writes read members on a read-only file system, even without a member
-/// that the others can replace? Are all other verbs refused with the reason?
+/// Can verbs that need no writes read members on a read-only file system, even if one of the
+/// members is missing? Are other verbs refused with the reason?
 #[test]
 fn members_that_cannot_be_written() {
     let mount = testkit::tool!("mount");

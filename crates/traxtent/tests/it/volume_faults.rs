@@ -1,5 +1,5 @@
-//! Faults that once lost data, each with a test of its name: members with changed content, scrubs
-//! that guess which data is right, and superblocks that are not read.
+//! Faults that once lost data, each with a test that is named after it: members with changed
+//! content, scrubs that guess which data is right, and superblocks that are not read.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -198,8 +198,8 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
 }
 
 /// Fault 2b: two replicas that agree are overwritten by one that differs. Is the differing one
-/// overwritten instead, and only on request, and are two replicas left unchanged until a side is
-/// named?
+/// overwritten instead, and only on request? Are two replicas that differ left unchanged until a
+/// member is named?
 #[test]
 fn a_scrub_overwrites_two_good_copies() {
     let _ = testkit::tool!("nbdcopy");
@@ -335,7 +335,7 @@ fn the_first_scrub_is_a_sync() {
     assert_eq!(volume(at, "scrub x y").status, 0);
 }
 
-/// Fault 5: the journal has no bound. Is a journal refused that would take too long to recover, and
+/// Fault 5: the journal has no bound. Is a journal that would take too long to recover refused, and
 /// does the largest permitted one still open?
 #[test]
 fn a_journal_without_bound() {

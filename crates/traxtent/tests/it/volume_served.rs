@@ -223,8 +223,8 @@ fn orders_while_served() {
     good(at, "assemble a d c");
 }
 
-/// Does `check` find a file system aligned if `plan stack` made it from the map of a volume with
-/// tracks as chunks, and unaligned if it starts elsewhere?
+/// If `plan stack` made a file system from the map of a volume with tracks as chunks, does `check`
+/// find it aligned on the volume, and unaligned on a drive with other tracks?
 #[test]
 fn check_finds_volumes_aligned() {
     let tools = ["nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];

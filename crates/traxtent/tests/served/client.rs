@@ -27,7 +27,7 @@ const FLUSH: u16 = 3;
 pub(crate) const TRIM: u16 = 4;
 pub(crate) const WRITE_ZEROES: u16 = 6;
 
-/// The flag of a write (FUA) that must be on the medium before it is answered.
+/// The flag of a write (FUA) whose data must be on the media before the response.
 pub(crate) const FUA: u16 = 1;
 
 const OPTION: &[u8; 8] = b"IHAVEOPT";

@@ -34,7 +34,7 @@ fn small_writes() {
     agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
-/// Is the cost right for large sequential writes, which is zero if the buffer merges them?
+/// Is the cost of large sequential writes right? It is zero if the buffer merges them.
 #[test]
 fn large_writes() {
     agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
@@ -47,13 +47,13 @@ fn large_writes_through() {
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
-/// Is the cost of reads right, which is zero?
+/// Is the cost of reads zero, as fio measures it?
 #[test]
 fn reads() {
     agrees(Load::Reads, typical(), 2, "randread", 4096, 1);
 }
 
-/// Compares a cost with fio's measurements until they agree.
+/// Compares a cost with fio's measurements until they agree, at most [`ROUNDS`] times.
 fn agrees(
     load: Load,
     profile: Profile,

@@ -142,6 +142,6 @@ fn random_sectors_take_a_page() {
         client.write(sector * 512, &[1; 512]).unwrap().unwrap();
     }
     let each = (resident() - before) / WRITES;
-    eprintln!("{each} bytes a write");
-    assert!(each < 6 << 10, "{each} bytes a write");
+    eprintln!("{each} bytes per write");
+    assert!(each < 6 << 10, "{each} bytes per write");
 }

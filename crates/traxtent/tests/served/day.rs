@@ -1,5 +1,5 @@
-//! Does a drive that is served for a day keep its memory bounded and its time in step with the
-//! clock?
+//! If a drive is served for a day, does the server's memory stay bounded, and does the drive's time
+//! stay in step with the clock?
 
 use std::fs;
 use std::process::Command;
@@ -73,7 +73,7 @@ fn a_day_of_requests() {
     );
     assert!(
         requests > 1000 * length.as_secs().max(1),
-        "too few for a claim"
+        "too few requests to show anything"
     );
     assert!(
         after <= before + GROWTH_MAX_KIB,

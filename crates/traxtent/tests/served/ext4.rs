@@ -57,7 +57,7 @@ fn fsynced_files_survive_power_cuts() {
     );
 }
 
-/// Is a drive detected that acknowledges flushes without performing them? This is the negative
+/// Is a drive that acknowledges flushes without performing them detected? This is the negative
 /// control.
 #[test]
 fn ignored_flushes_are_detected() {
@@ -72,7 +72,9 @@ fn ignored_flushes_are_detected() {
     let broken = found.iter().filter(|findings| !findings.is_empty()).count();
     let complaints = found.iter().flatten();
     let complaints = complaints.filter(|what| what.contains(" e2fsck: ")).count();
-    eprintln!("{cuts} cuts with lying flushes, {broken} found out, {complaints} by e2fsck too");
+    eprintln!(
+        "{cuts} cuts with lying flushes, {broken} detected, with {complaints} complaints of e2fsck"
+    );
     assert!(broken > 0, "{cuts} cuts lost nothing");
 }
 
@@ -248,7 +250,7 @@ impl Promise {
     /// Describes the content that was found instead, and the sectors in which it differs.
     fn mismatch(&self, found: Option<&Content>) -> String {
         let Some(found) = found else {
-            return "is missing; parity cannot be compared without it; rebuild it first".to_owned();
+            return "is missing".to_owned();
         };
         let (promised, versions): (_, Vec<&Content>) = match self {
             Promise::OneOf(all) => ("one of", all.iter().flatten().collect()),
@@ -259,10 +261,10 @@ impl Promise {
             let chunks = version.chunks(512).zip(found.chunks(512)).enumerate();
             let differ = chunks.filter(|(_, (version, found))| version != found);
             let differ: Vec<_> = differ.map(|(chunk, _)| chunk).collect();
-            format!("{} bytes, unlike in sectors {differ:?}", version.len())
+            format!("{} bytes, different in sectors {differ:?}", version.len())
         };
         format!(
-            "{} bytes; fsync'ed was {promised} {:?}",
+            "{} bytes; expected {promised} {:?}",
             found.len(),
             versions.iter().map(differ).collect::<Vec<_>>()
         )
@@ -387,7 +389,7 @@ impl<'a> Writer<'a> {
     fn counts(&self, synced: io::Result<()>) -> io::Result<()> {
         synced?;
         if self.power_is_cut.load(Ordering::SeqCst) {
-            return Err(io::Error::other("the power goes"));
+            return Err(io::Error::other("the power fails"));
         }
         Ok(())
     }
@@ -485,7 +487,7 @@ impl Scratch {
         };
         match fs::read(&self.path) {
             Ok(all) if all.len() == SCRATCH && all.chunks(512).all(whole) => None,
-            Ok(_) => Some("the scratch file holds what was never written".to_owned()),
+            Ok(_) => Some("the scratch file holds data that was never written".to_owned()),
             Err(error) => Some(format!("the scratch file: {error}")),
         }
     }

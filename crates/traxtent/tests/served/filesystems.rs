@@ -35,7 +35,7 @@ fn xfs() {
     works("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
-/// Does Btrfs work, which keeps checksums of all data?
+/// Does Btrfs, which keeps checksums of all data, work?
 #[test]
 fn btrfs() {
     let check = ["btrfs", "check", "--check-data-csum"];

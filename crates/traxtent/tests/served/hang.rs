@@ -152,9 +152,9 @@ fn is_waiting(status: &VolumeStatus) -> bool {
     status.members[MEMBER].waiting_seconds.is_some()
 }
 
-/// Makes a member hang forever while clients write and read. Does the member fail after the
-/// time-out, and do the clients continue? Do reads return the data last written? After a kill, is
-/// the data intact without the member, although late writes reached it?
+/// Makes a member hang while clients write and read. Does the member fail after the time-out, and
+/// do the clients continue? Do reads return the data last written? After a kill, is the data intact
+/// without the member, although late writes reached it?
 fn hung_under_requests(level: Level, kind: Kind) {
     let hanging = match HangingVolume::new(level, kind, 2) {
         Ok(hanging) => hanging,
@@ -388,8 +388,8 @@ fn a_member_hangs_under_an_allocation() {
     writes.join().unwrap().unwrap().unwrap();
 }
 
-/// Declares a member failed on which an allocation hangs. Does the order end before its response,
-/// and is the write complete?
+/// Makes an allocation hang on a member, and declares the member failed. Is the order complete when
+/// its response arrives, and does the write succeed?
 #[test]
 fn an_allocation_that_hangs_is_failed_by_order() {
     let hanging = match HangingVolume::new(Level::Raid5, Kind::File, NEVER_S) {

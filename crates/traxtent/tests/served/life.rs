@@ -598,7 +598,7 @@ fn a_full_disk_below() {
     }
 }
 
-/// Does a drive, where trim has an effect, offer it, and a volume, which keeps all data, not?
+/// Is trim offered by a drive, where it has an effect, and not by a volume, which keeps all data?
 #[test]
 fn trim_is_offered_where_it_frees() {
     let nbdinfo = testkit::tool!("nbdinfo");

@@ -70,9 +70,8 @@ fn rotation_and_boundary() {
                 .push((turns - f64::from(*offset) / f64::from(track_sectors)).rem_euclid(1.0));
             delays_here.sort_by(f64::total_cmp);
             let mut agreeing = delays_here.windows(AGREEING_MIN);
-            let agreeing = agreeing.find(|delays_here| {
-                delays_here[AGREEING_MIN - 1] - delays_here[0] < TOLERANCE / 2.0
-            })?;
+            let agreeing =
+                agreeing.find(|window| window[AGREEING_MIN - 1] - window[0] < TOLERANCE / 2.0)?;
             Some(agreeing[AGREEING_MIN / 2])
         });
         delays.push(agreed.unwrap_or_else(|| panic!("offset {offset}: {delays_here:.3?}")));
@@ -82,19 +81,14 @@ fn rotation_and_boundary() {
     let crossing = offsets.partition_point(|offset| offset + SECTORS <= track_sectors);
     let (within, across) = delays.split_at(crossing);
     let level = median(within);
-    let is_near = |delays: &&f64, level: f64| (**delays - level).abs() < TOLERANCE;
-    let near_level = within
-        .iter()
-        .filter(|delays| is_near(delays, level))
-        .count();
+    let is_near = |delay: &&f64, level: f64| (**delay - level).abs() < TOLERANCE;
+    let near_level = within.iter().filter(|delay| is_near(delay, level)).count();
     // If the head arrives within the requested sectors, the drive starts reading there, and the
     // read completes slightly earlier.
     let early_max = (SECTORS / STEP + 2) as usize;
     assert!(near_level + early_max >= within.len(), "{delays:.3?}");
     // The track boundary, found from the times alone.
-    let jump = delays
-        .iter()
-        .rposition(|delays| *delays < level + TOLERANCE);
+    let jump = delays.iter().rposition(|delay| *delay < level + TOLERANCE);
     let found_offset = offsets[jump.unwrap() + 1];
     assert!(
         found_offset.abs_diff(track_sectors - SECTORS) <= STEP,
@@ -102,7 +96,7 @@ fn rotation_and_boundary() {
     );
     let skew = (tracks[2].origin - tracks[1].origin).as_turns();
     assert!(
-        across.iter().all(|delays| is_near(&delays, level + skew)),
+        across.iter().all(|delay| is_near(&delay, level + skew)),
         "{delays:.3?}"
     );
 }

@@ -103,7 +103,7 @@ fn read_only() {
     }
 }
 
-/// Is the data of a write with FUA on the medium when the write is answered, without a flush and
+/// Is the data of a write with FUA on the media when the response arrives, without a flush and
 /// despite the drive's write-back cache? The server is killed at once.
 #[test]
 fn fua_writes_survive_a_kill() {
@@ -111,7 +111,7 @@ fn fua_writes_survive_a_kill() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let image = folder.path().join("data");
-    // Slow, so that a write that is only cached would reach the medium long after the kill.
+    // Slow, so that a write that is only cached would reach the media long after the kill.
     let server = Server::start(&[
         argument(write(folder.path(), &profile)),
         option("file", image.display()),
@@ -200,7 +200,7 @@ fn by_qemu() {
         "read -P 0 0 192k",
         "read -P 5 256k 768k",
         "read -P 6 1M 64k",
-        // Five outstanding, then all are awaited.
+        // Four outstanding, then all are awaited.
         "aio_write -P 7 2M 512k",
         "aio_write -P 8 3M 512k",
         "aio_read 0 1M",
@@ -302,7 +302,8 @@ fn by_libnbd() {
     python(REQUESTS, &[&server.uri()]);
 }
 
-/// Options of libnbd in an order of the script's own: names, contexts, an end without an export.
+/// Options of libnbd, negotiated step by step: names, contexts, and an end without an export. Then
+/// connections that end with requests outstanding.
 const OPTIONS: &str = r"
 import nbd, sys
 def begun(uri):
@@ -333,7 +334,7 @@ h.shutdown()
 h = begun(a)
 h.opt_abort()
 assert h.aio_is_closed()
-# Disconnects: with requests outstanding, and without a word.
+# Disconnects with requests outstanding, announced and unannounced.
 for turn in range(20):
     h = nbd.NBD()
     h.connect_uri(a)

@@ -1,5 +1,5 @@
-//! Does `serve` refuse wrong arguments and files that are in use, and does a server answer requests
-//! and storage that it cannot serve with the right error?
+//! Does `serve` refuse wrong arguments and files that are in use? Does a server return the right
+//! errors for requests that it cannot serve, and for a full disk?
 
 use std::fs;
 use std::path::Path;

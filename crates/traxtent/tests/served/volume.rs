@@ -50,7 +50,7 @@ pub(crate) fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
     find(paths, force).unwrap().open().unwrap()
 }
 
-/// Returns the number of rows with wrong parity or copies.
+/// Returns the number of rows with wrong parity or differing replicas.
 pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
