@@ -1,5 +1,5 @@
-//! How long do random requests wait for their sector at 7,200 rpm, on average and in the worst
-//! percent?
+//! How long do random requests wait for their sector at 7,200 rpm, on average and at the 99th
+//! percentile?
 //!
 //! `cargo run -p traxtent-units --features statistics --example rotational_latency`
 
@@ -17,10 +17,10 @@ fn main() {
         mean_ms.push(wait.as_ms());
         waits.push(wait);
     }
-    let worst = waits.at(0.99).expect("there are waits");
+    let p99 = waits.at(0.99).expect("there are waits");
     println!(
         "mean {:.2} ms, 99 % wait {:.2} ms or less",
         mean_ms.mean(),
-        worst.as_ms()
+        p99.as_ms()
     );
 }

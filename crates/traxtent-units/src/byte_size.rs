@@ -37,7 +37,7 @@ impl std::error::Error for ByteSizeError {}
 /// whole bytes: `1.5K` is 1536.
 ///
 /// # Errors
-/// Returns an error if the text is not a size, or if the size does not fit 64 bits.
+/// Returns an error if the text is not a size, or if the size does not fit in 64 bits.
 pub fn parse_byte_size(text: &str) -> Result<u64, ByteSizeError> {
     let text = text.trim();
     let (number, suffix) = match text.find(|c: char| c.is_ascii_alphabetic()) {

@@ -135,7 +135,7 @@ impl Angle {
     /// Returns the given fraction of a revolution; whole revolutions are dropped.
     pub fn from_turns(turns: f64) -> Angle {
         let fraction = turns.rem_euclid(1.0);
-        // 2^64 itself would saturate, and a fraction that rounds up to 1 is the angle 0.
+        // The fraction of a tiny negative number rounds up to 1, which is the angle 0.
         if fraction >= 1.0 {
             Angle(0)
         } else {

@@ -1,11 +1,10 @@
-//! The random numbers of workloads: a fixed algorithm, seeded, with the same results on every
-//! machine.
+//! Random numbers: a fixed algorithm, seeded, with the same results on every machine.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", 2021), seeded through SplitMix64. Whole numbers come from a 64 by 64 bit product
 //! (Lemire, "Fast random integer generation in an interval", 2019), fractions from the top 53 bits.
-//! Logarithms and roots come from `libm`, which computes them in software, so the mathematics
-//! library of a platform does not affect results.
+//! Neither needs a logarithm or a root, so the mathematics library of a platform does not affect
+//! results.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,8 +21,8 @@ impl Rng {
 
     /// Splits off a sequence that does not overlap this one for 2^128 numbers.
     ///
-    /// Addresses and arrival times are drawn from two such sequences, so that a change to one does
-    /// not affect the other.
+    /// Workloads draw addresses and arrival times from two such sequences, so that a change to one
+    /// does not affect the other.
     pub fn split(&mut self) -> Rng {
         let split = self.clone();
         self.0.jump();

@@ -3,13 +3,13 @@
 //!
 //! [`Angle`]: crate::Angle
 
-/// Returns the fraction of a revolution, in [0, 1]; 1 for a negative angle that is too small for
-/// the sum to differ from 1.
+/// Returns the fraction of a revolution, in [0, 1]. It is 1 for a tiny negative angle, because of
+/// rounding.
 pub fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }
 
-/// Returns the difference of two angles, reduced to [-1/2, 1/2).
+/// Returns the angle reduced to [-1/2, 1/2).
 pub fn wrap(turns: f64) -> f64 {
     turns - (turns + 0.5).floor()
 }

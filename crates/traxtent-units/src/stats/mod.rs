@@ -1,7 +1,7 @@
-//! Statistics of response times: means, percentiles, breakdowns, and the distance between two
-//! distributions.
+//! Statistics of response times: means, confidence intervals, percentiles, breakdowns, and the
+//! distance between two distributions.
 //!
-//! All of them use bounded memory except [`demerit()`] and [`noise_floor`], which need whole
+//! [`Moments`], [`ComponentMeans`] and [`Quantiles`] use bounded memory; the others need whole
 //! samples. No result depends on the order in which threads finish: counts and sums are added in
 //! the caller's order.
 

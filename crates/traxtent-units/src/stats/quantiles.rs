@@ -14,7 +14,8 @@ pub const QUANTILE_ERROR: f64 = 1.0 / 2048.0;
 /// The longest time that is counted: 2^62 ps (53 days). Longer times count as this.
 const LONGEST: u64 = 1 << 62;
 
-/// The distribution of a stream of times. It takes about 440 KB, regardless of the number of times.
+/// The distribution of a stream of times. It takes at most about 440 KB, regardless of the number
+/// of times.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     kept: Vec<u64>,
@@ -80,9 +81,9 @@ impl Quantiles {
         self.classes.is_none()
     }
 
-    /// Returns the smallest time that at least the given share of all times do not exceed (the
-    /// nearest rank): 0.5 for the median, 0 for the minimum, 1 for the maximum. Returns `None` if
-    /// there are no times. The minimum and maximum are always exact.
+    /// Returns the smallest of the times such that at least the given share of them do not exceed
+    /// it (the nearest rank): 0.5 for the median, 0 for the minimum, 1 for the maximum. Returns
+    /// `None` if there are no times. The minimum and maximum are always exact.
     pub fn at(&mut self, share: f64) -> Option<Span> {
         let count = self.count();
         if count == 0 {
