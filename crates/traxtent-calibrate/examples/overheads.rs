@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = builtin("atlas10k").ok_or("no such drive")?;
     let truth = start.with_value("overheads.read_miss_after_read_ms", "0.8")?;
 
-    // What a recording of the drive would contain: 3,000 random reads, 5 ms apart.
+    // A recording of the drive: 3,000 random reads, with a pause of 5 ms after each.
     let mut rng = Rng::new(1);
     let drive = Drive::new(&truth)?;
     let capacity = drive.geometry().capacity().0;

@@ -42,8 +42,7 @@ enum Place {
 /// eight drives of the 1990s, the overheads of accesses to the media lie between 0 and 3.3 ms.)
 const OVERHEAD_PRIOR_MS: f64 = 1.0;
 
-/// The head switch times of drives of the same years differ by about this share. A head switch that
-/// takes longer than the skew allows costs a revolution.
+/// The head switch times of drives of the same years differ by about this share.
 const HEAD_SWITCH_PRIOR_SHARE: f64 = 0.3;
 
 /// The settling times of writes of drives of the same years differ by about this much.
@@ -58,14 +57,14 @@ const SEEK_PRIOR_LEAST_MS: f64 = 0.1;
 /// Bus times differ by about this much per sector.
 const SECTOR_PRIOR_MS: f64 = 0.1;
 
-/// The number of sectors whose transfer is corrected, so that the correction is comparable to those
-/// of other times.
+/// A correction of the time on the bus is the change of the transfer time of this number of
+/// sectors. It is then comparable to the corrections of other times.
 const SECTORS: f64 = 16.0;
 
 /// The factor between the distances at which the seek curve is corrected.
 const SEEK_STEP: f64 = 3.0;
 
-/// The number of points of a seek curve that a formula describes.
+/// The number of points in the table that replaces a formula for the seek curve.
 const CURVE_POINTS: f64 = 40.0;
 
 impl Figure {
@@ -74,7 +73,8 @@ impl Figure {
         matches!(self.place, Place::Seek { .. })
     }
 
-    /// Whether it is an overhead of hits: of reads, or of writes.
+    /// Returns true for an overhead of read hits, false for one of write hits, and `None` for any
+    /// other figure.
     pub(crate) fn hits_of_reads(&self) -> Option<bool> {
         let name = self.name.strip_prefix("overheads.")?;
         let is_of = |op| name.starts_with(op);
@@ -137,9 +137,9 @@ fn share_at(distance: u32, left: u32, at: u32, right: u32) -> f64 {
     ((log(distance) - log(neighbour)) / (log(at) - log(neighbour))).max(0.0)
 }
 
-/// Returns the figures of a profile that can be fitted. `has_fast_writes` tells whether writes
-/// complete in the buffer, which determines their time on the bus in another way. The seek curve
-/// becomes a table with points at the distances where it is corrected.
+/// Returns the figures of a profile that can be fitted. If writes complete in the buffer
+/// (`has_fast_writes`), their time on the bus is not among them, because hits determine it. The
+/// seek curve becomes a table with points at the distances where it is corrected.
 pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bool) -> Vec<Figure> {
     let mut found = Vec::new();
     let mut add = |name: &str, prior_ms: f64, place| {

@@ -4,7 +4,7 @@
 //! figure. The derivatives are found by simulation, with one replay per figure. The rotational
 //! latency of a single request cannot be known from a trace, so the mean over requests of the same
 //! kind takes its place. Each correction has a normal prior distribution around zero; a figure that
-//! the trace does not determine stays where it was. (Gauss and Newton's method; J. Nocedal and S.
+//! the trace does not determine keeps its value. (The Gauss-Newton method; J. Nocedal and S.
 //! Wright, "Numerical Optimization", 2006, chapter 10.)
 
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::trace::{MeasuredTrace, Replayed, StopSignal};
 /// The change of a figure with which its derivative is found, in milliseconds.
 const STEP_MS: f64 = 0.05;
 
-/// A response time that changes by more than this many times the change of a figure does so
-/// because events happen in another order.
+/// If a response time changes by more than this multiple of a figure's change, events happen in
+/// another order. The derivative then counts as 0.
 const DERIVATIVE_MOST: f64 = 3.0;
 
 /// The maximum number of iterations.
@@ -34,7 +34,7 @@ pub(crate) const ROUNDS: usize = 8;
 /// An iteration that reduces the cost by less than this is the last.
 const GAIN_LEAST: f64 = 1.0;
 
-/// The number of times that a step is halved.
+/// The number of step lengths that are tried, each half of the one before.
 const HALVINGS: usize = 5;
 
 /// A residual of more standard deviations counts as this many.
@@ -210,8 +210,8 @@ impl Fit<'_> {
         })
     }
 
-    /// The deviation of an overhead of hits because the time of a sector on the bus is not exactly
-    /// known.
+    /// The part of the deviation of an overhead of hits that comes from the uncertain time of a
+    /// sector on the bus; 0 for other figures.
     fn bus_deviation_ms(&self, figure: &Figure, requests: &[Replayed]) -> f64 {
         let (is_read, line) = match figure.hits_of_reads() {
             Some(true) => (true, self.read_hit),
@@ -228,8 +228,8 @@ impl Fit<'_> {
         deviation * sectors / f64::from(count.max(1))
     }
 
-    /// The sum of the squared residuals in units of their deviations. A request on whose place the
-    /// model and the drive disagree counts as an outlier.
+    /// The sum of the squared residuals in units of their deviations. A request that only the model
+    /// or only the drive served from its buffer counts as an outlier.
     fn cost(&self, requests: &[Replayed], rotation: &Rotation, deviations: &Deviations) -> f64 {
         let residuals = rotation.residuals(requests);
         let squares = requests.iter().zip(residuals).map(|(request, residual)| {

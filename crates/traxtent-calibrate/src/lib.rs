@@ -26,7 +26,8 @@ use search::{Effort, Search, choose_timing};
 use settings::{Setting, buffer_settings, timing_settings};
 use trace::{Replayed, StopSignal};
 
-/// The least number of measured requests that are fitted, and that are held out.
+/// The least number of measured requests in each part: the one that is fitted, and the one that is
+/// held out.
 pub const REQUESTS_LEAST: usize = 200;
 
 /// A figure is determined by a trace if the trace reduces its uncertainty to this share.
@@ -37,7 +38,7 @@ const INTERVAL_DEVIATIONS: f64 = 1.96;
 
 /// The factor by which intervals are wider, because the residuals of requests are not independent
 /// and the response times not quite linear. It was chosen with the blind calibrations of seeds 0 to
-/// 79, of which 89 % of the intervals contain the truth without it.
+/// 79. Without it, 89 % of their intervals contain the truth.
 const INTERVAL_WIDENING: f64 = 1.6;
 
 /// The keys of the figures that are fitted in a way of their own.
@@ -73,11 +74,11 @@ impl Options {
 
 /// A receiver of progress, which can stop a calibration. `()` ignores progress and never stops.
 pub trait CalibrationObserver: Sync {
-    /// Accepts the part that is at work. This is called after every few replays.
+    /// Receives the current stage. This is called after every few replays.
     fn at_work(&self, _stage: Stage) {}
 
-    /// Returns whether the calibration must end with [`CalibrateError::Stopped`]. This is asked by
-    /// every thread at the beginning of each replay and every 4,096 requests.
+    /// Returns whether the calibration must end with [`CalibrateError::Stopped`]. Every thread
+    /// calls this at the beginning of each replay and every 4,096 requests.
     fn stop(&self) -> bool {
         false
     }
@@ -85,7 +86,7 @@ pub trait CalibrationObserver: Sync {
 
 impl CalibrationObserver for () {}
 
-/// The part of a calibration that is at work.
+/// A part of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Searching for the settings of the buffer.
@@ -101,7 +102,8 @@ pub struct FittedFigure {
     pub name: String,
     /// The value before.
     pub start_ms: f64,
-    /// The value after. Equal to the value before if the trace does not determine it.
+    /// The value after. Equal to the value before if the trace does not determine it, except that
+    /// the times of the seek curve are fitted together.
     pub value_ms: f64,
     /// Half the width of the interval around the value that contains the true one in 95 % of the
     /// cases, as far as the model is right.
@@ -159,9 +161,9 @@ impl Calibration {
 /// Fits the figures of a profile to the first part of each trace, and judges the fit on the rest.
 ///
 /// # Errors
-/// Returns an error if the drive cannot serve a trace, if a part has fewer than
-/// [`REQUESTS_LEAST`] measured requests, if a fitted value is out of the profile's bounds, or if
-/// the observer stops the calibration.
+/// Returns an error if the profile's geometry is impossible, if the drive cannot serve a trace, if
+/// a part has fewer than [`REQUESTS_LEAST`] measured requests, if a fitted value is out of the
+/// profile's bounds, or if the observer stops the calibration.
 ///
 /// # Panics
 /// Panics if the share that is held out is not between 0 and 1.
@@ -171,7 +173,10 @@ pub fn calibrate(
     options: &Options,
     observer: &dyn CalibrationObserver,
 ) -> Result<Calibration, CalibrateError> {
-    assert!((0.0..=1.0).contains(&options.held_out), "a share");
+    assert!(
+        (0.0..=1.0).contains(&options.held_out),
+        "the share held out must be from 0 to 1"
+    );
     let geometry = Geometry::build(&start.geometry)
         .map_err(|error| CalibrateError::Geometry(error.to_string()))?;
     let geometry = Arc::new(geometry);
@@ -208,7 +213,7 @@ pub fn calibrate(
         &mut profile.mechanics,
         &start.mechanics,
     ) {
-        // It was made a table only to be corrected.
+        // The curve became a table only so that it could be corrected.
         mechanics.seek = original.seek.clone();
     }
     name_origins(&mut profile, &settings, &found, &options.source);
@@ -343,8 +348,8 @@ fn fit_hits(fit: &Fit, profile: &mut Profile, options: &Options) -> Result<(), C
     Ok(())
 }
 
-/// Fits all figures, gives those that the trace does not determine their original value again, and
-/// fits the others with them. Times of the seek curve are fitted together.
+/// Fits all figures, restores the original values of those that the trace does not determine, and
+/// fits the others again. Times of the seek curve are fitted together.
 fn fit_determined(
     fit: &Fit,
     profile: Profile,

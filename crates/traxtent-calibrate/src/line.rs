@@ -5,17 +5,17 @@ use traxtent_sim::agreement::HIT_MARGIN_MS;
 /// The width of the band in which hits lie, in milliseconds.
 const BAND_MS: f64 = 0.2;
 
-/// The least share of the requests that lie in the band if they are hits. Accesses to the media
-/// are spread over a revolution, of which the band is a thirtieth or less.
+/// The least share of the requests that must lie in the band for them to be hits. Accesses to the
+/// media are spread over a revolution, of which the band is a thirtieth at 10,000 rpm.
 const SHARE_LEAST: f64 = 0.06;
 
-/// The largest share of the requests that are faster than hits.
+/// The largest share of the requests that may be faster than hits.
 const FASTER_MOST: f64 = 0.03;
 
-/// The least number of requests in which a line is searched.
+/// The least number of requests among which a line is searched for.
 const REQUESTS_LEAST: usize = 100;
 
-/// The largest time of a sector on the bus that is searched, in milliseconds: 1 MB/s.
+/// The longest time of a sector on the bus that is considered, in milliseconds: 1 MB/s.
 const SECTOR_MOST_MS: f64 = 0.5;
 
 /// A measured request: whether it follows a read, its sectors, and its time in milliseconds.
@@ -63,9 +63,9 @@ impl HitLine {
         faster as f64 <= FASTER_MOST * requests.len() as f64
     }
 
-    /// Fits the line near a slope. Hits that follow a read can take longer or shorter than those
-    /// that follow a write. If those that follow one of the two do not stand out, the time of all
-    /// hits counts for them: their densest band can consist of accesses to the media.
+    /// Fits the line near a slope. Hits that follow a read and hits that follow a write can take
+    /// different times. If the hits of one group do not stand out, it gets the time of all hits,
+    /// because its densest band may consist of accesses to the media.
     fn along(requests: &[Timed], slope: f64) -> HitLine {
         let level = |low: f64| HitLine {
             fixed_ms: [low + BAND_MS / 2.0; 2],
@@ -194,7 +194,7 @@ mod tests {
             let sectors = sizes[rng.below(6) as usize];
             let follows_read = index % 3 != 0;
             let is_hit = rng.chance(if follows_read { 0.3 } else { 0.02 });
-            // Every fifth access to the media seeks over one cylinder and waits as long.
+            // A fifth of the accesses to the media take almost the same time.
             let media = match rng.chance(0.2) {
                 true => 5.9,
                 false => 2.0 + 8.0 * rng.fraction(),

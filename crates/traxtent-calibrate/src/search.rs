@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Gives settings their original value again if that costs fewer requests than a change must
+    /// Restores the original value of a setting if that costs fewer requests than a change must
     /// explain.
     fn simplest(&self, (score, mut profile): Scored, own: &Profile) -> Profile {
         let limit = score + self.least;
@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
                 profile = changed;
             }
         }
-        // A value of the original that is not among those tried.
+        // The original's numbers need not be among those tried.
         let numbers = [
             (|to, own| to.cache.segments = own.cache.segments) as fn(&mut Profile, &Profile),
             |to, own| to.cache.segment_sectors = own.cache.segment_sectors,
@@ -207,7 +207,7 @@ fn best_of<T: Sync, S: PartialOrd + Send, R: Send>(
 
 /// Chooses the settings that determine when a request is complete: those whose distributions of
 /// response times, by kind of request, are closest to the measured ones after fitting. Settings
-/// with more disagreements on hits than `hits` are not chosen.
+/// whose disagreements on hits exceed `hits` by more than [`LEAST_PER_CHANGE`] are not chosen.
 pub(crate) fn choose_timing(
     fit: &Fit,
     mut profile: Profile,

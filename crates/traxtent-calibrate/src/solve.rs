@@ -1,4 +1,4 @@
-//! Small dense systems of linear equations.
+//! Small dense matrices of normal equations.
 
 /// A symmetric positive definite matrix, row by row.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Matrix {
             .sum()
     }
 
-    /// Returns the inverse, by Cholesky's factors. Returns `None` if the matrix is not positive
+    /// Returns the inverse, by Cholesky decomposition. Returns `None` if the matrix is not positive
     /// definite.
     pub(crate) fn inverse(&self) -> Option<Matrix> {
         let size = self.size;

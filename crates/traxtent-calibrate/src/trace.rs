@@ -84,7 +84,8 @@ impl MeasuredTrace {
     /// to a revolution, so that the platter is at another angle for every request.
     ///
     /// # Errors
-    /// Returns an error if the drive cannot serve the trace, or if it is stopped.
+    /// Returns an error if the drive cannot serve the trace, or if the observer stops the
+    /// calibration.
     pub(crate) fn replay(
         &self,
         profile: &Profile,

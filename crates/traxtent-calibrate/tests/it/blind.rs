@@ -226,7 +226,7 @@ fn buffers_are_found() {
     }
 }
 
-/// Are figures that are to be kept not changed, if others of the same table are?
+/// Do figures that are to be kept stay the same while others of the same table change?
 #[test]
 fn kept_figures_stay() {
     let start = drive_with_overheads();
@@ -246,7 +246,7 @@ fn kept_figures_stay() {
     );
 }
 
-/// Is the same calibration computed whatever the number of processors does meanwhile?
+/// Do two calibrations with the same trace give the same profile?
 #[test]
 fn calibrations_repeat() {
     let start = builtin("atlas10k").unwrap();

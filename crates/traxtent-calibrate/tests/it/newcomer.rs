@@ -1,6 +1,6 @@
 //! Calibration of the drives that were measured for DiskSim, as a newcomer would do it: the layout,
-//! the speed of rotation and the average seek time are those of the drive, everything else is that
-//! of another drive of the same years.
+//! the speed of rotation and the average seek time are those of the drive, and everything else is
+//! that of another drive of the same years.
 
 use testkit::{shared_data, skip};
 use traxtent_calibrate::{MeasuredTrace, Options, calibrate};

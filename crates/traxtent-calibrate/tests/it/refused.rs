@@ -66,8 +66,7 @@ impl CalibrationObserver for Patience {
     }
 }
 
-/// Does a calibration stop in the middle, whichever replay is at work, and although the observer
-/// says so only once?
+/// Does a calibration stop in the middle of any replay, even if the observer says so only once?
 #[test]
 fn calibrations_can_be_stopped() {
     for asked in [0, 1, 7, 100, 500] {
