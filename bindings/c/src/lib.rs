@@ -69,7 +69,8 @@ use Status::{
     TRAXTENT_UNREADABLE,
 };
 
-/// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+/// The latest time that a disk's clock reaches, in picoseconds: 106 days. A command that is not
+/// complete by then fails with `TRAXTENT_FAILED`.
 pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
 
 const _: () = assert!(TRAXTENT_TIME_MAX == END_OF_TIME.0);
@@ -100,8 +101,8 @@ pub unsafe extern "C" fn traxtent_new(
 /// is released. It holds the data that is durable on the modelled disk. Each flush, and each write
 /// with force unit access, calls `fdatasync`.
 ///
-/// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
-/// left behind.
+/// Also returns null if the file exists, cannot be created, or cannot be extended to the size of
+/// the disk. No new file is left behind.
 ///
 /// # Safety
 /// `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -123,8 +124,8 @@ pub unsafe extern "C" fn traxtent_create(
 /// made, or any other image that is at least as long as the disk. Otherwise does the same as
 /// `traxtent_create`.
 ///
-/// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
-/// another disk or by `traxtent serve`. The file is then unchanged.
+/// Also returns null if the file is missing, too short, not a regular file, not writable, or in use
+/// by another disk or by `traxtent serve`. The file is then unchanged.
 ///
 /// # Safety
 /// `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -225,7 +226,7 @@ pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
 /// clock.
 ///
 /// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
-/// content is then that of a power cut at that point.
+/// content is then as if the power had been cut when the error occurred.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
     let done = disk.model.power_cut(seed).map(drop);

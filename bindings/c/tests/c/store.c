@@ -88,7 +88,7 @@ int main(int argc, char **argv)
             return failed("the data is not readable");
         printf("close: %d ", traxtent_close(disk, why, sizeof why));
         return print_error(why);
-    } else if (!strcmp(step, "open-trim")) {
+    } else if (!strcmp(step, "open-zero")) {
         if (traxtent_write_zeroes(disk, 5, 1, NULL) || traxtent_close(disk, why, sizeof why))
             return failed(why);
     } else {

@@ -48,7 +48,7 @@ impl Program {
         Program { folder }
     }
 
-    /// The path of the program.
+    /// Returns the path of the program.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("program")
     }

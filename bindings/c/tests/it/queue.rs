@@ -23,7 +23,7 @@ const REQUESTS: u64 = 300;
 /// The longest time between two requests. Queues build up, and empty from time to time.
 const PAUSE_MAX: Span = Span(15_000_000_000);
 
-/// A request, its number among the operations in C, and its time.
+/// A request, the number of its operation in C, and its time.
 struct Arrival {
     at: SimTime,
     op: u32,

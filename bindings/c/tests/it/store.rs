@@ -79,7 +79,7 @@ fn a_closed_disk_keeps_its_data() {
     assert_eq!(trial.sectors(), [5, 6, 7]);
     assert_eq!(trial.step("open-read"), "567");
     // Zeros are kept too.
-    assert_eq!(trial.step("open-trim"), "");
+    assert_eq!(trial.step("open-zero"), "");
     assert_eq!(trial.step("open-read"), "067");
 }
 

@@ -9,8 +9,8 @@ use testkit::tool;
 
 use crate::program::Program;
 
-/// Does the example print the file, in as many requests as tracks hold parts of it? Does it say why
-/// a file, or a map, cannot be used?
+/// Does the example print the file, with about one request for each track? Does it say why a file,
+/// or a map, cannot be used?
 #[test]
 fn tracks_are_read() {
     let program = Program::compile(&tool!("cc"), "examples/tracks.c");
@@ -41,7 +41,7 @@ fn tracks_are_read() {
         "{errors}"
     );
     assert!(printed == data, "other bytes");
-    // 3,000,000 bytes are on 12 tracks of 256 KiB at least.
+    // 3,000,000 bytes are on at least 12 tracks of 256 KiB.
     let requests: u64 = errors.split(' ').next().unwrap().parse().unwrap();
     assert!((12..20).contains(&requests), "{errors}");
 
