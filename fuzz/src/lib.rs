@@ -1,9 +1,9 @@
 //! The fuzz targets, in one list, and the canaries that prove that the fuzzer finds bugs.
 //!
 //! A target is a function of bytes that must return for every input: no panic, no unbounded memory,
-//! no endless loop, no unbounded recursion. To add one, write a line in [`TARGETS`] and put a few
-//! small inputs by hand into `corpus/NAME/`. Words of the format may go into `corpus/NAME.dict`,
-//! one quoted word per line.
+//! no endless loop, no unbounded recursion. To add one, write the function, add a line to
+//! [`TARGETS`], and put a few small inputs by hand into `corpus/NAME/`. Words of the format may go
+//! into `corpus/NAME.dict`, one quoted word per line.
 //!
 //! `cargo xtask fuzz` searches for inputs, guided by coverage; `cargo test` replays the corpora.
 

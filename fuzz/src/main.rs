@@ -11,7 +11,7 @@ use cap::Cap;
 use fuzz::{CANARIES, TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 
-/// The most memory that a target may hold for an input, in bytes.
+/// The maximum memory of the process in bytes, and so of a target.
 const MEMORY_LIMIT: usize = 256 << 20;
 
 #[global_allocator]

@@ -19,7 +19,8 @@ pub(crate) mod workload;
 
 use traxtent_units::{Angle, SimTime, Span};
 
-/// A number read as text: it becomes a time and an angle, and is converted back.
+/// A number read as text. A time and a span made from it agree, and an angle made from it is at
+/// most a turn.
 pub(crate) fn units(input: &[u8]) {
     let Some(number) = text(input).and_then(|text| text.trim().parse::<f64>().ok()) else {
         return;

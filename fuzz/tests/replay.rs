@@ -26,7 +26,8 @@ fn corpora_replay() {
     }
 }
 
-/// Does every directory of inputs belong to a target, so that a renamed target leaves none behind?
+/// Does every directory of inputs and every dictionary belong to a target, so that a renamed target
+/// leaves none behind?
 #[test]
 fn corpora_belong_to_targets() {
     for entry in fs::read_dir(corpus()).unwrap() {
@@ -40,7 +41,7 @@ fn corpora_belong_to_targets() {
     }
 }
 
-/// Do the planted bugs exist?
+/// Does the planted panic exist?
 #[test]
 #[should_panic(expected = "the planted panic")]
 fn canary_panics() {

@@ -92,12 +92,12 @@ pub(crate) fn files(input: &[u8]) {
     }
 }
 
-/// The words after `--for`: accepted words lead to a plan or are refused.
+/// The words after `--for`. If they lead to a plan, each of its steps has commands.
 pub(crate) fn want(input: &[u8]) {
     let Some(Ok(want)) = super::text(input).map(StackSpec::from_str) else {
         return;
     };
-    let ground = DriveProperties {
+    let drive = DriveProperties {
         name: "drive".to_owned(),
         logical_bytes: 512,
         physical_bytes: 4096,
@@ -108,7 +108,7 @@ pub(crate) fn want(input: &[u8]) {
     let devices: Vec<String> = (0..want.disks)
         .map(|disk| format!("/dev/d{disk}"))
         .collect();
-    if let Ok(recipe) = plan::plan_stack(&ground, &want, &devices, "list") {
+    if let Ok(recipe) = plan::plan_stack(&drive, &want, &devices, "list") {
         assert!(recipe.steps.iter().all(|step| !step.commands.is_empty()));
     }
 }

@@ -3,7 +3,7 @@
 use traxtent_experiments::{Experiment, Selection, Tolerance};
 
 /// A valid experiment is consistent: a published value meets its own claim, unless the claim is an
-/// upper bound, and NaN never does.
+/// upper bound, and NaN meets no claim.
 pub(crate) fn text(input: &[u8]) {
     let Some(text) = super::text(input) else {
         return;

@@ -51,7 +51,7 @@ fn talk(exports: &[ExportInfo], input: &[u8], piece: usize) -> (Vec<u8>, Next) {
     (said, Next::Continue)
 }
 
-/// A request: what is accepted lies within the export, and every refusal has a reply.
+/// A request: if it is accepted, it lies within the export, and every refusal has a reply.
 pub(crate) fn request(input: &[u8]) {
     let Some(header) = input.first_chunk::<REQUEST_BYTES>() else {
         return;

@@ -125,13 +125,13 @@ pub(crate) fn device(input: &[u8]) {
         let (Some(command), Some(data)) = (chunk(&mut rest), chunk(&mut rest)) else {
             return;
         };
-        let answer = server.execute(now, command, data);
-        assert!(answer.completed >= now);
-        assert_eq!(answer.sense.is_empty(), answer.status == Status::Good);
-        if !answer.sense.is_empty() {
-            Sense::decode(&answer.sense).expect("a drive's own sense data");
+        let response = server.execute(now, command, data);
+        assert!(response.completed >= now);
+        assert_eq!(response.sense.is_empty(), response.status == Status::Good);
+        if !response.sense.is_empty() {
+            Sense::decode(&response.sense).expect("a drive's own sense data");
         }
-        now = answer.completed;
+        now = response.completed;
     }
 }
 
