@@ -25,7 +25,8 @@ use traxtent_workload::{CapacityOnly, NextStep, RequestSource, Synthetic, Worklo
 /// The number of repetitions; the median is reported.
 const RUNS: usize = 7;
 
-/// The greatest difference of the mean response times. Some requests find sectors in the buffer.
+/// The greatest relative difference of the mean response times. In the model, some requests find
+/// sectors in the buffer.
 const DIFFERENCE_MAX: f64 = 0.005;
 
 /// A program that serves a workload.
@@ -41,7 +42,7 @@ struct Run {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // The harness of `cargo bench` passes flags of its own.
+    // `cargo bench` passes flags of its own.
     if let [workload, program, count] = &arguments[..] {
         let program: Program = if program == "model" {
             run_model
@@ -94,7 +95,7 @@ fn run(workload: &str, program: Program) -> (f64, f64) {
     (run.count as f64 / run.seconds, mean.as_ms())
 }
 
-/// The simulator.
+/// Serves a workload with the simulator.
 fn run_model(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
     let mut host = Host::new(vec![Drive::new(profile).expect("a checked profile")]);
     let (mut count, mut total) = (0, Span::ZERO);
@@ -113,7 +114,7 @@ fn run_model(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
     }
 }
 
-/// The bound.
+/// Serves a workload with the straight code.
 fn run_bound(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
     let mut heads = Heads::new(profile);
     let (mut count, mut total) = (0, Span::ZERO);
@@ -143,10 +144,12 @@ fn run_bound(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
 struct Passed {
     piece: Piece,
     landed: SimTime,
-    /// The times at which the first sector in LBN order begins to pass and the last one has passed.
+    /// The time at which the first sector in LBN order begins to pass.
     first: SimTime,
+    /// The time at which all sectors have passed.
     end: SimTime,
-    /// The number of sectors that pass in LBN order between the two. The others pass before.
+    /// The number of sectors that pass in LBN order between `first` and `end`. The others pass
+    /// before.
     in_order: u32,
 }
 

@@ -20,7 +20,7 @@ use traxtent_units::{Block, Blocks, Lbn, Sectors};
 /// The number of runs; the median is reported.
 const RUNS: usize = 5;
 
-/// The allocations in a run.
+/// The number of allocations in a run.
 const COUNT: u64 = 1_000_000;
 
 /// The number of extents that are live at the same time.
@@ -34,7 +34,7 @@ type Workload = fn(&mut Allocator, u64) -> u64;
 const WORKLOADS: [(&str, Workload); 2] = [("scattered", scattered), ("streams", streams)];
 
 fn main() {
-    // The harness of `cargo bench` passes flags of its own.
+    // `cargo bench` passes flags of its own.
     let mut numbers = std::env::args()
         .skip(1)
         .filter_map(|argument| argument.parse().ok());
@@ -113,7 +113,7 @@ fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
     while track < layout.shape().tracks().end {
         let page = layout.page(track);
         let one = page.start + rng.below(page.len() as u64) as usize;
-        let plan = layout.merge(one).expect("it has the most");
+        let plan = layout.merge(one).expect("the track has several partitions");
         note(plan.steps());
         note(&layout.commit(plan));
         track = page.end;

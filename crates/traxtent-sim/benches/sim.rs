@@ -20,7 +20,7 @@ const DISKSIM: [f64; 2] = [100_000.0 / 3.6, 100_000.0 / 30.8];
 const RUNS: usize = 5;
 
 fn main() {
-    // The harness of `cargo bench` passes flags of its own.
+    // `cargo bench` passes flags of its own.
     let mut numbers = std::env::args()
         .skip(1)
         .filter_map(|argument| argument.parse::<u64>().ok());

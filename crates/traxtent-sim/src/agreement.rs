@@ -1,5 +1,5 @@
 //! Agreement of a model with a measured trace, request by request: which reads were served from the
-//! buffer, and how far the classes of requests are apart.
+//! buffer, and how much the response times of each class of requests differ.
 //!
 //! The demerit compares distributions only. A model whose buffer holds the wrong sectors can have a
 //! small demerit, because its wrong hits and its wrong misses cancel. In a measured trace, a read
@@ -16,9 +16,9 @@ use traxtent_model::drive::ServedBy;
 use traxtent_units::Span;
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel, demerit};
 
-/// The time above that of a buffer hit of the same size, up to which a read counts as a hit, in
-/// milliseconds. In the measured traces of DiskSim, the number of reads by this time has its
-/// minimum between 0.5 ms and 2 ms.
+/// The maximum time in milliseconds by which a hit may exceed the expected time of a buffer hit of
+/// the same size. In the measured traces of DiskSim, the distribution of this excess over all reads
+/// has its minimum between 0.5 ms and 2 ms.
 pub const HIT_MARGIN_MS: f64 = 0.5;
 
 /// A request of a measured trace, after its replay on a model.
@@ -36,8 +36,8 @@ pub struct ReplayedRequest {
     pub rotation_ms: f64,
     /// The measured response time in milliseconds.
     pub measured_ms: f64,
-    /// The number of cylinders between this access of the media and the one before it; `None` if it
-    /// needs none, or the drive has no cylinders.
+    /// The number of cylinders between this access to the media and the one before it; `None` if
+    /// the request does not access the media, or the drive has no cylinders.
     pub seek_cylinders: Option<u32>,
 }
 
@@ -99,7 +99,7 @@ pub struct ClassAgreement {
 /// The requests of one class whose sizes are in a range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeAgreement {
-    /// The sizes in sectors: up to twice the smallest, which is not included.
+    /// The sizes in sectors: from a power of two up to, but not including, twice that power.
     pub sectors: Range<u32>,
     /// Their times.
     pub times: TimeAgreement,
@@ -160,8 +160,9 @@ pub struct Residual {
 
 /// Returns the differences of the accesses to the media by seek distance, in ascending order, in
 /// at most `groups` groups of about the same number of requests. Requests of the same distance are
-/// in one group. Pauses in traces do not keep the phase of the spindle, so the quartiles are about
-/// half a revolution apart even for a perfect model; the median should be zero at every distance.
+/// in one group. The accesses over the longest distances are left out if they are too few for a
+/// group. Pauses in traces do not keep the phase of the spindle, so the quartiles are about half a
+/// revolution apart even for a perfect model; the median should be zero at every distance.
 pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
     let mut accesses: Vec<(u32, f64)> = requests
         .iter()
@@ -190,7 +191,7 @@ pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
     found
 }
 
-/// The least number of requests of which quartiles are computed.
+/// The smallest number of requests from which quartiles are computed.
 const GROUP_MIN: usize = 20;
 
 /// Returns the agreement on which reads were buffer hits. Returns `None` if the model served fewer
@@ -301,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Is every request in one range of sizes, and are their means those of its requests?
+    /// Is every request in one range of sizes, and is the mean of each range that of its requests?
     #[test]
     fn sizes_divide_a_class() {
         let sizes = [1, 2, 3, 4, 7, 8, 255, 256];

@@ -18,7 +18,7 @@ use traxtent_units::request::{Op, Request};
 use traxtent_units::{Sectors, Span};
 use traxtent_workload::Arrival;
 
-/// An array of conventional chunks over whole drives.
+/// Returns an array of chunks of a fixed size over whole drives.
 pub(crate) fn conventional(
     level: Level,
     chunk: Sectors,

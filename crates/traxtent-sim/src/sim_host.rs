@@ -59,12 +59,12 @@ impl Host {
         self.noise = Some((noise, Rng::new(seed)));
     }
 
-    /// Disconnects the drive after this number of requests and translations.
+    /// Disconnects the drive after this number of counted commands.
     pub(crate) fn set_gone_after(&mut self, gone_after: Option<u64>) {
         self.disconnect_after = gone_after;
     }
 
-    /// Counts a request or translation.
+    /// Counts a command, such as a request or a translation.
     ///
     /// # Errors
     /// Returns the same errors as [`Host::check_connected`].

@@ -101,10 +101,11 @@ impl SimTarget {
         self.server.drive().geometry()
     }
 
-    /// Advances the clock by the time that a translation or a defect list takes.
-    fn translating(&mut self, known: bool, what: &'static str) -> Result<(), TargetError> {
+    /// Counts a translation or a read of a defect list, and advances the clock by the time that it
+    /// takes. Returns an error if the drive does not support it.
+    fn translating(&mut self, supported: bool, what: &'static str) -> Result<(), TargetError> {
         self.count()?;
-        if !known {
+        if !supported {
             return Err(TargetError::Unsupported(what));
         }
         self.host.now += Span::from_ms(self.server.drive().profile().scsi.translate_ms);

@@ -62,7 +62,7 @@ impl Transport for SimTransport {
 
     fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
         // Requests, translations and reads of defect lists are counted. Of the two commands of a
-        // translation, only SEND DIAGNOSTIC is.
+        // translation, only SEND DIAGNOSTIC is counted.
         let counts = matches!(
             Command::decode(command),
             Ok(Command::Blocks(_)
@@ -81,21 +81,21 @@ impl Transport for SimTransport {
             DataTransfer::Out(bytes) => bytes,
             DataTransfer::None | DataTransfer::In(_) => &[][..],
         };
-        let answer = self.server.execute(sent, command, out);
-        let completed = if answer.worked {
-            self.host.observe_completion(answer.completed)
+        let response = self.server.execute(sent, command, out);
+        let completed = if response.worked {
+            self.host.observe_completion(response.completed)
         } else {
-            self.wait_until(answer.completed);
+            self.wait_until(response.completed);
             self.host.now
         };
         let received = match data {
-            DataTransfer::In(room) => answer.data.copy_to(room),
+            DataTransfer::In(room) => response.data.copy_to(room),
             DataTransfer::None | DataTransfer::Out(_) => 0,
         };
         Ok(Reply {
-            status: answer.status,
+            status: response.status,
             received,
-            sense: answer.sense,
+            sense: response.sense,
             timing: Timing { sent, completed },
         })
     }

@@ -50,9 +50,9 @@ impl fmt::Debug for Placement {
 /// A request that has been served, as its host sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// The request as the source issued it.
+    /// The request as the source issued it, or as [`Host::with_placement`] changed it.
     pub arrival: Arrival,
-    /// The completion as the drive reported it.
+    /// The completion as the drive or the array reported it.
     pub completion: Completion,
 }
 
@@ -150,8 +150,8 @@ impl Host {
         self
     }
 
-    /// Lets a function of the user change where each request goes before the host takes it: its
-    /// device, LBN, sectors or kind.
+    /// Lets a function of the user change each request before the host takes it: its device, LBN,
+    /// sectors or kind.
     pub fn with_placement(mut self, place: impl Fn(&mut Arrival) + Send + Sync + 'static) -> Host {
         self.placement = Some(Placement(Arc::new(place)));
         self

@@ -40,7 +40,7 @@ pub struct WorkloadResult {
 
 impl WorkloadResult {
     /// Returns the media transfer time of the requested sectors, at the rate of their zone, over
-    /// the total time.
+    /// the head time.
     pub fn efficiency(&self) -> f64 {
         self.transfer_ms / self.head_time_ms
     }

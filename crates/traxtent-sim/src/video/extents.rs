@@ -104,8 +104,8 @@ impl Extents {
         self.starts[0]
     }
 
-    /// The minimum number of sectors of an I/O. If the zone has no room for such an I/O, a number
-    /// larger than the zone.
+    /// The minimum number of sectors of an I/O, or a number larger than the zone if such an I/O
+    /// does not fit in it.
     pub fn least_sectors(&self, placement: Placement) -> u64 {
         match placement {
             Placement::Unaligned { sectors } => u64::from(sectors),

@@ -77,7 +77,7 @@ pub struct VideoPlan {
 /// time.
 ///
 /// # Errors
-/// Returns an error if the drive lacks the zone, or has no mechanics.
+/// Returns an error if the drive lacks the zone or has no mechanics, or if a simulation ends early.
 pub fn plan(
     drive: &TestDrive,
     requirements: &ServerRequirements,

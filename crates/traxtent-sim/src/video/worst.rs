@@ -167,8 +167,8 @@ impl<'a> HardServer<'a> {
         let revolution = self.mechanics.revolution();
         let between = self.longest_run(io.tracks - 1);
         if self.profile.access.zero_latency_read {
-            // Starting with the next sector, each track takes at most a revolution, whatever part
-            // of it is needed.
+            // Starting with the next sector, each track takes at most a revolution after the wait
+            // for that sector, whatever part of it is needed.
             let slots = self.tracks.iter().map(|track| track.slots).min();
             let slot = Span(revolution.0.div_ceil(u64::from(slots.unwrap_or(1))));
             return times(revolution + slot, io.tracks as u64) + between;
