@@ -19,8 +19,8 @@ const MOVED_UNKNOWN: &str = "remapped sectors are not counted: the drive does no
 /// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, or not as the algorithm requires; see
-/// [`ProbeError`].
+/// Returns an error if the drive does not respond, or not as the algorithm requires, or if `sink`
+/// ends the search; see [`ProbeError`].
 pub fn extract(
     algorithm: Algorithm,
     target: &mut dyn Target,
@@ -62,8 +62,8 @@ impl<'a> Prober<'a> {
     /// `verify`.
     ///
     /// # Errors
-    /// Returns an error if the drive does not respond, or not as the algorithm requires; see
-    /// [`ProbeError`].
+    /// Returns an error if the drive does not respond, or not as the algorithm requires, or if
+    /// `sink` ends the search; see [`ProbeError`].
     pub fn extract(
         &mut self,
         region: Region,

@@ -39,7 +39,8 @@ pub struct MapCheck {
 /// A boundary whose position on the drive differs from the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedBoundary {
-    /// The position of the boundary in the map.
+    /// The position of the boundary in the map, or the LBN at which the drive's responses do not
+    /// fit any track.
     pub lbn: Lbn,
     /// The contradicting observation on the drive.
     pub says: String,

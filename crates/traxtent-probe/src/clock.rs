@@ -394,8 +394,9 @@ impl<'a> Clock<'a> {
         Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
     }
 
-    /// Moves the arm near the sectors to be timed, because it may come from anywhere. It does so by
-    /// a read after these sectors, from which the drive reads ahead away from them.
+    /// Moves the arm near the sectors to be timed, because it may come from anywhere. Reads a
+    /// sector after them, because read-ahead from there does not fetch them. Near the drive's end,
+    /// reads a sector far enough before them.
     fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
         // If the pitch is not known yet, this exceeds any track.
         let track = (1.0 / pitch.max(1e-4)) as u64;

@@ -38,8 +38,8 @@ impl Extraction {
     }
 }
 
-/// The reason why a search ends early. The tracks found so far have already been passed to the
-/// sink.
+/// The reason why a search ends early. The tracks that were certain by then have already been
+/// passed to the sink.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {

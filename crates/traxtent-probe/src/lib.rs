@@ -10,8 +10,11 @@
 //!   [`survey()`] measures what [`traxtent_map::head`] needs.
 //!
 //! # Invariants
-//! A probe never sees the profile or geometry of a model. It only reads, unless its target allows
-//! writes. It restores the settings that it changes on a drive.
+//! A probe never sees the profile or geometry of a model. It only reads, unless
+//! [`characterization::CharacterizeOptions::destructive`] is set.
+//!
+//! Caching that a probe has switched off stays off until [`Target::switch_caching`] switches it on
+//! again. A [`ScsiTarget`] restores it at the latest when it is dropped.
 //!
 //! An algorithm finds the tracks of a [`Region`] in ascending order and passes each track to the
 //! caller once it is certain. A probe can therefore be stopped at any time and continued later

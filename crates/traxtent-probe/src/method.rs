@@ -12,8 +12,9 @@
 //!    requests at timer ticks would pass the other tests.
 //!
 //! With distant reads in between, the head reaches an LBN at a random angle. Then test 1 requires
-//! only half a revolution, test 2 is run only with waits, and test 3 is measured but
-//! cannot fail.
+//! only half a revolution, test 2 is run only with waits, and test 3 is measured but cannot fail.
+//! Before these tests, LBNs that have not been read before must take at least half a revolution of
+//! the fastest disk.
 //!
 //! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
 //! additions. Not covered: switching off the look-ahead of an ATA disk, which requires ATA
@@ -261,7 +262,7 @@ fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMet
             other => return other,
         }
     }
-    Err(failure.expect("each method tries at least once"))
+    Err(failure.expect("each method is tried at least once"))
 }
 
 /// The response time, in milliseconds, above which data cannot come from a drive's cache.

@@ -1,5 +1,5 @@
-//! A target with an observer, which is notified of each operation and its result, and can refuse
-//! it.
+//! A target with an observer, which is notified before and after each request and translation, and
+//! can refuse them.
 
 use super::target::{Defects, Target, TargetError};
 use traxtent_map::Identity;

@@ -118,8 +118,9 @@ pub(super) struct Pattern {
     slots: Runs<Slots>,
     /// The slots most recently used on each surface.
     by_surface: BTreeMap<Surface, Slots>,
-    /// A score of two predictors of the slots, updated where the slots change: the surface if it is
-    /// positive, and the previous track otherwise.
+    /// The score that selects what predicts a track's slots: the last track on its surface if the
+    /// score is positive; otherwise the repetition, or the previous track if there is none. It is
+    /// updated where the slots change.
     surface_decides: i32,
 }
 
@@ -160,7 +161,7 @@ impl Pattern {
         self.by_surface.get(&surface).copied()
     }
 
-    /// Returns the predicted next tracks, as long as the prediction is valid.
+    /// Returns the predicted next tracks, up to the first whose address would be invalid.
     pub(super) fn ahead(&self) -> impl Iterator<Item = Expected> {
         let mut at = self.last;
         let mut steps = self.steps_ahead();

@@ -103,7 +103,7 @@ impl PlannedTrack {
     }
 
     /// Returns whether the track begins where it should, after the end of `before`. One LBN decides
-    /// this in most cases. Unless `strict`, only that LBN is translated.
+    /// this in most cases, and no other is translated then, unless `strict` is set.
     pub(super) fn begins_after(
         &self,
         before: Option<&PlannedTrack>,

@@ -3,8 +3,8 @@
 //! Finding tracks shows only the remapped LBNs that are translated on the way. The list contains
 //! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
 //! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
-//! between these two are remapped. At the end of a track, a row has as many remapped LBNs as grown
-//! defects, if these LBNs break the order.
+//! between these two are remapped. At either end of a track, a row has as many remapped LBNs as
+//! grown defects, if these LBNs do not follow one another on the track.
 
 use std::ops::RangeInclusive;
 
@@ -16,8 +16,9 @@ use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
 
-/// Lists the remapped LBNs of a region in ascending order. Returns `None` if the drive does not
-/// support translation or has no defect lists. Costs a few translations per grown defect.
+/// Lists the remapped LBNs of a region in ascending order. Returns `None` if the drive has no
+/// defect lists, or if it has grown defects but does not translate. Costs a few translations per
+/// grown defect.
 ///
 /// # Errors
 /// Returns an error if the drive fails.

@@ -1,10 +1,11 @@
 //! Translations only where the layout may change unexpectedly.
 //!
 //! One translation returns the cylinder, surface and slot of an LBN. The pattern of the tracks so
-//! far predicts them for an LBN far ahead. If the prediction is right, the predicted number of LBNs
-//! lies between. Every boundary between is then where it should be, unless deviations cancel. Jumps
-//! double in length as long as their predictions hold. If one fails, bisection finds the first
-//! boundary that is not as predicted, and a local search ([`track_end`]) finds that track's end.
+//! far predicts them for an LBN far ahead. If the prediction is right, the tracks up to that LBN
+//! have as many LBNs in total as predicted. Every boundary before it is then where it should be,
+//! unless deviations cancel. Jumps double in length as long as their predictions hold. If one
+//! fails, bisection finds the first boundary that is not as predicted, and a local search
+//! ([`track_end`]) finds that track's end.
 //!
 //! **Deviations that can cancel, and the translations that detect them.**
 //! - Tracks of a different size on some surface, compensated by others, or a short track at an
@@ -20,8 +21,9 @@
 //! - A short track and another unexpected one that together have the expected size. To detect them,
 //!   the LBN before the boundary is translated too, at the end of each jump and wherever a tested
 //!   boundary is between tracks that are not neighbours.
-//! - Spares at the front of a region absorb a slip from before the bad sector. If the first slots
-//!   of a track are not in use, its boundary is also tested by the LBN before it.
+//! - If spares are at the front of a region, a slip displaces the LBNs before the bad sector. If
+//!   the first slots of a track are not in use, its boundary is therefore also tested by the LBN
+//!   before it.
 //! - A remapped LBN moves no boundary, but may be mistaken for one: it may be stored exactly where
 //!   a track is expected. A track that begins with bad slots begins with the LBN after them only if
 //!   none of their LBNs is remapped. If bad slots are at a boundary, LBNs on both sides of them are

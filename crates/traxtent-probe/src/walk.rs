@@ -48,7 +48,8 @@ pub(super) fn next_end(
     }
 }
 
-/// Returns whether a track has the expected size, judging by one LBN on each side of the end.
+/// Returns whether a track has the expected size, judging by its first and last LBNs and by one or
+/// two LBNs after it.
 pub(super) fn has_size(
     translator: &mut Translator<'_>,
     start: u64,

@@ -32,8 +32,8 @@ const NO_SWITCH_SHARE: f64 = 0.6;
 /// The shortest head switch that pairs of reads can detect, in revolutions.
 const SWITCH_TURNS_MIN: f64 = 0.02;
 
-/// The distance above which a sector improves the pitch of its line, in standard deviations of its
-/// angle.
+/// The angular distance from a line's first sector above which a sector refines the line's pitch,
+/// in standard deviations of an angle.
 const REFINING_SIGMAS: f64 = 20.0;
 
 /// Consecutive sectors without a gap.
@@ -187,7 +187,7 @@ impl Search<'_, '_> {
         let last = *track.last();
         let to = |angle: f64| self.gap(&last.line, last.end, angle);
         let in_order = to(next.line.angle) < to(following.line.angle);
-        // A spare sector of the same track would seem to join it, far ahead.
+        // A remapped LBN in a spare of the same track would seem to join the track, far ahead.
         let skip = !in_order && self.joins(track, &following, ahead)?;
         if !skip && self.joins(track, &next, ahead)? {
             self.add(track, next);
@@ -472,8 +472,8 @@ impl Search<'_, '_> {
         Ok(lower)
     }
 
-    /// Returns whether a sector lies on a line. If so, refines the line's pitch. Also returns true
-    /// if the sector cannot be read.
+    /// Returns whether a sector lies on a line. If it does, and is far enough from the line's first
+    /// sector, refines the line's pitch. Also returns true if the sector cannot be read.
     fn lies_on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
         let Some(angle) = self.clock.angle(lbn)? else {
             return Ok(true);

@@ -1,7 +1,7 @@
 //! Detecting irregular tracks, where a sample of the boundaries says little about the others.
 //!
 //! A sample relies on the pattern: everything between two boundaries that hold is as predicted,
-//! unless deviations compensate each other. Where predictions fail often, deviations do so.
+//! unless deviations compensate each other. Where predictions fail often, such compensation occurs.
 //! Sampling is therefore used only where the pattern is established. If predictions have failed
 //! more than once within [`AROUND`] tracks, every boundary is tested, including those of the
 //! [`BEFORE`] tracks before them. The same applies if predictions fail often over a long distance,
@@ -144,8 +144,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Tests the held boundaries that are confirmed by a sample only. From the first that fails,
-    /// all tracks are searched again.
+    /// Tests the held boundaries that are confirmed by a sample only. The tracks from the first one
+    /// that fails are searched again.
     fn test_held(&mut self) -> Result<(), ProbeError> {
         let oldest = self
             .held

@@ -9,7 +9,7 @@
 //! ([`arcs`]).
 //!
 //! A test of a boundary reads the LBN before it, which must be where the previous track continues,
-//! and the LBN after it, which must be where the next track begins. If a boundary has no skew,
+//! and the LBN at it, which must be where the next track begins. If a boundary has no skew,
 //! angles do not reveal it. Reads across the boundary, which lose a revolution, are timed instead.
 //!
 //! Two incomplete tracks may fit together like halves of one: the second continues at the exact
@@ -50,8 +50,8 @@ const REACH_AFTER: usize = 4;
 /// The share of right alternatives above which trying them is worth the reads.
 const ALTERNATIVE_HIT_RATE_MIN: f64 = 0.3;
 
-/// The number of further tracks that must be known before a track is passed on. Until then it can
-/// still be corrected.
+/// The number of further tracks that must be known before a track is passed on, unless boundaries
+/// are sampled. Until then it can still be corrected.
 const HELD: usize = 3;
 
 /// The number of recent tracks between which the head switch is measured. The smallest value
@@ -63,7 +63,8 @@ const MOVED_MAX: u32 = 16;
 
 /// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
-/// The lower limit of that jump, in sectors. Below half a sector, every slipped sector is detected.
+/// The lower limit of that jump, in sectors. It is below half a sector, so that every slipped
+/// sector is detected.
 const JUMP_SECTORS: f64 = 0.4;
 
 /// The largest difference between two equal skews, in standard deviations. It is larger than for a
@@ -185,7 +186,8 @@ pub(super) fn search<'b>(
 }
 
 impl Search<'_, '_> {
-    /// Finds the beginning of the first track, or the end of the track that the region begins in.
+    /// Measures the angle of the region's first LBN. Unless a track begins there, moves on to the
+    /// next track.
     fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
         self.angle = self.angle_of_start(self.first, None, None)?;
         if !aligned {
@@ -319,7 +321,9 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// Finds a track. Retries once if the result is inconsistent, because that may have been noise.
+    /// Finds the next track. Retries once if the result is inconsistent, because that may have been
+    /// noise. If the track is still inconsistent, or unlike those before it, decomposes it into
+    /// arcs.
     fn find_or_retry(&mut self, guess: Option<TrackKind>) -> Result<(TrackKind, f64), ProbeError> {
         let start = self.angle;
         let last = self.recent.back().map(|(line, _)| line.pitch);

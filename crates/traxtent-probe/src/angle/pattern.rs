@@ -7,7 +7,8 @@
 //! therefore costs one failed prediction rather than one per track.
 //!
 //! A track that is a few sectors short, or has a different skew, is not a pattern until the same
-//! occurs one period later. Until then, the deviation counts as the track's own.
+//! occurs on the next track or one period later. Until then, the deviation counts as the track's
+//! own.
 
 use std::collections::{BTreeMap, VecDeque};
 use traxtent_units::turns::{fraction, wrap};
@@ -24,7 +25,7 @@ const LATE: usize = 6;
 /// The largest number of alternatives that are tested.
 const ALTERNATIVES: usize = 2;
 
-/// The smallest number of tracks in a row that counts as a pass over a surface, rather than a
+/// The number of tracks in a row above which they count as a pass over a surface, rather than a
 /// cylinder.
 const PASS_MIN: usize = 24;
 
@@ -56,7 +57,8 @@ const SCORE_SHARE_SURFACES: f64 = 0.97;
 /// The share by which one track's skew changes the level of skews. A single skew is weak evidence
 /// for a fraction of a sector.
 const LEVEL_SHARE: f64 = 1.0 / 8.0;
-/// The difference, in sectors, from which a skew counts as the track's own on a steady clock.
+/// On a steady clock, the smallest difference, in sectors, at which a skew counts as the track's
+/// own.
 const OWN_SKEW_SECTORS: f64 = 1.0 / 4.0;
 /// The number of recent tracks with which a track is compared.
 const COMPARED: usize = 24;

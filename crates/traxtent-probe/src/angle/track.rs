@@ -7,7 +7,7 @@ use super::{RECENT, Search};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
-/// The gap, in revolutions, below which bad sectors may be the cause.
+/// The deviation from a line, in revolutions, below which slipped sectors may be the cause.
 const NEAR: f64 = 0.1;
 
 /// The numbers of LBNs that may be remapped together: one, a few, or those of one or two physical
@@ -27,8 +27,8 @@ const PITCH_SLACK: f64 = 0.03;
 /// The jump, in sectors, below which a boundary is sought by reads that lose a revolution.
 const HIDDEN_JUMP_SECTORS: f64 = 3.0;
 
-/// The distances, from the first sector, of the sectors that determine the line. A remapped
-/// physical sector has up to 16 LBNs.
+/// The distances, from the first sector, of the sectors that determine the line. The first distance
+/// is beyond any LBNs that may be remapped together.
 const STARTS_AT: [u64; 6] = [16, 1, 2, 17, 3, 5];
 /// The numbers of sectors skipped at the beginning to measure a pitch, because they may be
 /// remapped, or followed by bad ones.
@@ -73,8 +73,8 @@ const READ_TURNS: f64 = 0.5;
 
 /// The distance in sectors above which an angle alone shows that the first sector is on the line.
 const FAR_SECTORS: u64 = 8;
-/// The part of a track over which a guessed pitch is tested first. The last sectors may not be on
-/// it.
+/// The part of a track over which a guessed pitch is tested first. The track may be shorter than
+/// the guess.
 const PITCH_TESTED: (u64, u64) = (9, 10);
 /// The distance from the expected end, in sectors, beyond which the search bisects the rest.
 const NEAR_END_SECTORS: u64 = 64;

@@ -53,7 +53,7 @@ struct Test {
 enum BoundaryTest {
     /// Is the LBN before the boundary where the track continues?
     Last,
-    /// Is the LBN after the boundary where the next track begins?
+    /// Is the LBN at the boundary where the next track begins?
     First,
     /// Is the track free of interruptions?
     Whole,
@@ -209,8 +209,8 @@ impl Search<'_, '_> {
     }
 
     /// Returns the skews of tracks whose predictions hold, corrected by the drift of angles. On a
-    /// noisy clock, each skew is corrected by a fraction of a sector. The first skew that differs
-    /// from the last known one takes the rest.
+    /// noisy clock, each skew is corrected by a fraction of a sector. The rest of the drift goes to
+    /// the first skew that differs from the last known one, or to the first of all.
     fn skews(&self, kinds: &[TrackKind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
         if !self.clock.is_noisy() {
@@ -397,7 +397,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Returns the boundary after the last one before `wrong` that has been tested and holds.
+    /// Returns the boundary that follows the last one tested and correct before `wrong`, or 0 if
+    /// there is none.
     fn lower(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
         let holds =
             |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
@@ -461,7 +462,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns whether the LBN before or after a boundary passes at the predicted angle. On a noisy
+    /// Returns whether the LBN before or at a boundary passes at the predicted angle. On a noisy
     /// clock, or if the reading is late, a deviation counts only if it is measured twice. An LBN
     /// that cannot be read counts as predicted.
     fn test_side(
@@ -506,7 +507,7 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// The largest deviation at which the LBN before or after a boundary counts as being at the
+    /// The largest deviation at which the LBN before or at a boundary counts as being at the
     /// predicted angle.
     fn side_tolerance(&self, kind: &TrackKind, check: BoundaryTest) -> f64 {
         let jump = kind.jump().abs();
@@ -523,7 +524,7 @@ impl Search<'_, '_> {
         (jump / 3.0).min(failed).max(seen / 2.0)
     }
 
-    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
+    /// Returns whether the prediction holds although the LBN before or at a boundary deviates by
     /// `deviation`, which is within the tolerance.
     fn accept(
         &mut self,
@@ -565,9 +566,9 @@ impl Search<'_, '_> {
         Ok(true)
     }
 
-    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
-    /// more than the tolerance. A jump this small proves nothing if the prediction has drifted by
-    /// as much.
+    /// Returns whether the prediction holds although the LBN before or at a boundary deviates by
+    /// more than the tolerance. A small jump proves nothing if the prediction has drifted by as
+    /// much, so a read across the boundary decides.
     fn accept_drift(
         &mut self,
         window: &Window<'_>,

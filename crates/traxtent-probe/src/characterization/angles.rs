@@ -41,8 +41,8 @@ const MISS_DEVIATIONS: f64 = 5.0;
 /// corrected rather than discarded.
 const GUESS_MISS: f64 = 0.05;
 
-/// The number of measurements of the slots without LBNs on a track. Each compares the angles of its
-/// first and its last sector.
+/// The number of measurements of the slots without LBNs on a track. Each measurement compares the
+/// angles of the track's first and last sectors.
 const SLACK_TRIALS: usize = 6;
 /// The number of sectors at the beginning of a track, one of which must be readable.
 const READABLE: u64 = 16;

@@ -185,8 +185,8 @@ pub(super) fn buffer(
     )});
     probe.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
-    // If the bus works after the media, or falls behind them, the drive has read ahead in the
-    // meantime.
+    // If the bus transfer follows the media transfer, or falls behind it, the drive has read ahead
+    // in the meantime.
     let falls_behind =
         found.bus_excess_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
     let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
@@ -533,9 +533,9 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Measures the size of a segment, in sectors. A drive whose bus works after the media reads
-    /// ahead in the meantime. If it reads `ahead` sectors, the measurement waits for them and
-    /// includes them.
+    /// Measures the size of a segment, in sectors. If the bus transfer follows the media transfer,
+    /// or falls behind it, the drive reads `ahead` sectors ahead in the meantime. The measurement
+    /// then waits for them and includes them.
     fn segment_size(
         &mut self,
         ahead: Option<u32>,

@@ -143,14 +143,14 @@ impl Characterization {
             let text = format!("measured: {figure}");
             entries.insert(figure.name.clone(), text);
         }
-        let mut profile = Provenance(entries);
+        let mut provenance = Provenance(entries);
         // Figures that the profile does not hold, or that it holds in the tree of the geometry, are
         // omitted here.
-        profile.0.retain(|key, _| {
+        provenance.0.retain(|key, _| {
             (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty())
                 && super::PROFILE_PATHS.iter().any(|path| key == path)
         });
-        profile
+        provenance
     }
 
     /// Returns the layout as a tree, with every boundary from the map, and positions and angles as

@@ -2,8 +2,9 @@
 //! requests.
 //!
 //! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
-//! position and angle of each track, the seek curve, the head switch, overheads, bus and cache.
-//! Every figure has a confidence interval and a description of its measurement.
+//! physical sectors, the position and angle of each track, the seek curve, the head switch,
+//! overheads, bus, cache and firmware behaviour. If writes are allowed, it also measures their
+//! figures. Every figure has a confidence interval and a description of its measurement.
 //! [`Characterization::to_profile`] converts the figures to a fitted profile, and [`fit()`]
 //! measures how close the profile is to the drive.
 //!
@@ -424,7 +425,6 @@ fn by_translation(
         if let Some(spot) = known.get(&index) {
             return Ok(*spot);
         }
-        // The middle of a track is remapped as rarely as its beginning.
         let MappedTrack {
             first_lbn, sectors, ..
         } = tracks[index];

@@ -188,7 +188,7 @@ impl Physical {
         if low != high {
             notes.push(match self.reads {
                 GroupingResult::Unclear => format!(
-                    "The physical sector size cannot be determined from reads: their times jitter too much. The drive reports {claimed} bytes."
+                    "The physical sector size cannot be determined from reads: their times are not conclusive. The drive reports {claimed} bytes."
                 ),
                 GroupingResult::Known(_) => format!(
                     "The drive reports physical sectors of {claimed} bytes, but its reads end with the requested LBN, \

@@ -5,11 +5,11 @@
 //! a run to its last shows whether the steps between are head switches or seeks. The minimum times
 //! between passes show how many passes share their cylinders.
 //!
-//! Properties that affect neither skews nor times are not found: whether a drive whose head switch
-//! is no longer than a step of one cylinder begins every cylinder with the same head; the order in
-//! which passes take surfaces, unless a head switch takes longer than the seeks; and heads or
-//! passes between which the skew is the same as within them. Zones are recognized by the track
-//! sizes in the map.
+//! Properties that affect neither skews nor times are not found: whether every cylinder begins with
+//! the same head, unless a head switch takes longer than a step of one cylinder; the order in which
+//! passes take surfaces, unless a head switch takes longer than the seeks; and heads or passes
+//! between which the skew is the same as within them. Zones are recognized by the track sizes in
+//! the map.
 
 use std::collections::BTreeMap;
 

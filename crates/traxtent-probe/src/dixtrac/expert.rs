@@ -8,10 +8,10 @@ use traxtent_units::Cylinder;
 
 /// The schemes that the expertise covers, the least specific first.
 ///
-/// All schemes with spare sectors after a zone look alike within the zone, so one of them also
-/// represents [`Sparing::TracksPerZone`], [`Sparing::SectorsPerZone`],
-/// [`Sparing::SectorsPerZoneSlipToEnd`] and [`Sparing::SectorsAtDriveEnd`]: the boundaries are the
-/// same.
+/// Within a zone, schemes that have spares only after it give the same boundaries as none.
+/// [`Sparing::None`] therefore also represents [`Sparing::TracksPerZone`],
+/// [`Sparing::SectorsPerZone`], [`Sparing::SectorsPerZoneSlipToEnd`] and
+/// [`Sparing::SectorsAtDriveEnd`].
 pub(super) const KNOWN: [Sparing; 7] = [
     Sparing::None,
     Sparing::SectorsPerTrack,

@@ -34,7 +34,8 @@ const SAME: f64 = 0.01;
 
 /// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
-/// A lower limit of that jump, in sectors. Below half a sector, every slipped sector is detected.
+/// A lower limit of that jump, in sectors. It is below half a sector, so that every slipped sector
+/// is detected.
 const JUMP_SECTORS: f64 = 0.4;
 /// A lower limit of that jump, in revolutions.
 const JUMP_TURNS_MIN: f64 = 1e-6;

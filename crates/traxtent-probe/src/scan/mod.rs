@@ -14,7 +14,7 @@
 //!   could compensate for the lost time. The next read begins with the last sector of the previous
 //!   one.
 //! - The arm comes from another place each time. Each lane therefore measures how early a read must
-//!   be sent, and measures again when it follows another lane than before.
+//!   be sent, and measures again when it follows a different lane.
 //! - After a slipped sector, the track continues. A gap ends the track if no sector would fit after
 //!   it, if it loses a revolution, or if the sectors after it continue for longer than the rest of
 //!   the track could. If none of this decides, the gap is compared with the smallest skew that is
@@ -69,7 +69,7 @@ struct Shared<'c, 'a> {
     boundaries: Vec<RefCell<Vec<u64>>>,
     /// The lane that read last.
     last: Cell<Option<usize>>,
-    /// The smallest skew of a certain boundary, in revolutions.
+    /// The smallest skew of a boundary that is certain, in revolutions.
     least_skew: Cell<Option<f64>>,
     moved: RefCell<Vec<Lbn>>,
 }
@@ -169,8 +169,8 @@ impl OutputProgress {
 impl Shared<'_, '_> {
     /// Returns the later lane that contains a boundary, and the position of that boundary in it.
     ///
-    /// Usually it is the first boundary of the next lane. If that lane began with an error, it may
-    /// be a later one.
+    /// Usually this is the first boundary of the next lane. If that lane began with an error, this
+    /// may be a later boundary, or one of the lane after it.
     fn met(&self, lane: usize, boundary: u64) -> Option<(usize, usize)> {
         (lane + 1..self.boundaries.len()).take(2).find_map(|lane| {
             Some((

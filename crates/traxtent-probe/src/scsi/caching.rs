@@ -1,8 +1,9 @@
 //! Switching a drive's caching off for the duration of a probe, and on again.
 //!
 //! The caching page is changed by MODE SELECT with SP = 0. A loss of power therefore also undoes
-//! the change. Only bits that the drive allows a host to change are changed. The previous page is
-//! saved, and restored byte for byte, even when the target is dropped.
+//! the change. [`ScsiTarget::suspend_caching`] changes only bits that the drive reports as
+//! changeable, if it reports them. The previous page is saved, and restored byte for byte, at the
+//! latest when the target is dropped.
 
 use super::{Failure, ScsiTarget, run};
 use crate::TargetError;
@@ -131,7 +132,8 @@ impl<T: Transport> ScsiTarget<T> {
     /// Restores the caching page byte for byte. Does nothing if it has not been changed.
     ///
     /// # Errors
-    /// Returns an error if the drive does not accept the page. Dropping the target tries once more.
+    /// Returns an error if the drive does not accept the page, or then reports a different one.
+    /// Dropping the target tries once more.
     pub fn restore_caching(&mut self) -> Result<(), TargetError> {
         let Some(SavedCachingPage { width, page }) = self.suspended.clone() else {
             return Ok(());

@@ -26,7 +26,8 @@ use traxtent_units::{Lbn, Sectors, SimTime, Span};
 /// A SCSI drive that is being probed.
 ///
 /// It only reads, unless [`ScsiTarget::allow_writes`] has been called. When it is dropped, it
-/// restores caching that [`ScsiTarget::suspend_caching`] has switched off.
+/// restores the caching page that [`ScsiTarget::suspend_caching`] or [`ScsiTarget::change_caching`]
+/// has changed.
 #[derive(Debug)]
 pub struct ScsiTarget<T: Transport> {
     transport: T,
@@ -53,7 +54,8 @@ enum Failure {
 const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
 /// Plausible sizes of a logical sector in bytes.
 const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;
-/// The number of times that a command is sent to a drive that is busy or reports another condition.
+/// The number of times that a command is sent to a drive that is busy, or that reports a unit
+/// attention or a deferred error.
 const RETRIES: u32 = 20;
 /// The pause before a command is sent again to a busy drive.
 const RETRY_PAUSE: Span = Span(100_000_000_000);
@@ -90,7 +92,8 @@ impl<T: Transport> ScsiTarget<T> {
     /// Opens a drive and reads its identification.
     ///
     /// # Errors
-    /// Returns an error if the drive does not respond, or is not a disk.
+    /// Returns an error if the drive does not respond, is not a disk, or has an implausible sector
+    /// size.
     pub fn open(mut transport: T) -> Result<ScsiTarget<T>, TargetError> {
         let drive = &mut transport;
         let inquiry =

@@ -42,7 +42,7 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         let list = read_part(transport, primary, DefectWidth::Twelve, all.len())?;
         let part = places(&list).map_err(Failure::Target)?;
         let done = part.is_empty() || part.len() * list.format.size() >= list.length as usize;
-        // Drives before SBC-3 always begin with the first address; the length shows this.
+        // Drives before SBC-3 always begin with the first address, and report the same length.
         let restarted = !all.is_empty() && length == Some(list.length);
         if restarted {
             return refused(format!(

@@ -6,8 +6,8 @@
 //! itself a track in two cases: if bad slots follow it directly, which explain why it is so short;
 //! or if no other LBN is on its track and that track is next to one of its neighbours. Remapped
 //! LBNs belong to the track that has the same number of bad slots in a row. If this is not
-//! conclusive, the expected size decides. Without a list, at most one LBN counts as remapped, and
-//! only if the expected size suggests it.
+//! conclusive, the expected size decides. Without a list, at most one LBN at each end of a track
+//! counts as remapped, and the expected size decides, if it is known.
 
 use std::ops::Range;
 
