@@ -103,7 +103,7 @@ impl Capacity {
     /// Decodes the response to READ CAPACITY(16).
     ///
     /// # Errors
-    /// Returns an error if the response ends before the size of a sector.
+    /// Returns an error if the response lacks the last LBN or the size of a sector.
     pub fn decode_16(bytes: &[u8]) -> Result<Capacity, ScsiError> {
         decode_prefix::<[u8; 12]>("READ CAPACITY(16) data", bytes)?;
         let data: Capacity16 = padded(bytes);

@@ -79,7 +79,7 @@ impl TranslateRequest {
             },
             supplied: FormatByte::new().with_format(self.supplied.code()),
             wanted: FormatByte::new().with_format(self.wanted.code()),
-            address: slot(self.address, self.supplied)?,
+            address: address_field(self.address, self.supplied)?,
         };
         Ok(page.as_bytes().to_vec())
     }
@@ -123,7 +123,7 @@ impl Translation {
         };
         let mut bytes = page.as_bytes().to_vec();
         for address in &self.addresses {
-            bytes.extend_from_slice(&slot(*address, self.translated)?);
+            bytes.extend_from_slice(&address_field(*address, self.translated)?);
         }
         Ok(bytes)
     }
@@ -178,7 +178,10 @@ pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
     Ok(at_most(rest, header.length.get().into()))
 }
 
-fn slot(address: Address, format: AddressFormat) -> Result<[u8; ADDRESS], NotRepresentable> {
+fn address_field(
+    address: Address,
+    format: AddressFormat,
+) -> Result<[u8; ADDRESS], NotRepresentable> {
     let mut bytes = Vec::with_capacity(ADDRESS);
     address.encode(format, &mut bytes)?;
     bytes.resize(ADDRESS, 0);

@@ -6,7 +6,7 @@ use traxtent_units::request::Op;
 /// The faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// The LBNs that cannot be read, in ascending order.
+    /// The LBNs that can be neither read nor written, in ascending order.
     pub unreadable: Vec<Lbn>,
     /// The kinds of request that the drive does not support.
     pub unsupported: Vec<Op>,

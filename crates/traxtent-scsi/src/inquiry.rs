@@ -235,7 +235,7 @@ impl VitalPage {
         }
     }
 
-    /// Encodes the page for a disk. Bytes beyond 64 KiB are omitted.
+    /// Encodes the page for a disk. More than 65,535 bytes after the header are truncated.
     pub fn encode(&self) -> Vec<u8> {
         let body = match self {
             VitalPage::Supported(pages) => pages.clone(),
