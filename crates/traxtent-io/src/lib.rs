@@ -10,8 +10,8 @@
 //!   and holds the device against other users from then on.
 //! - A SCSI target writes wherever the caller requests, once allowed. The caller must first call
 //!   [`device::guard::check_unused`].
-//! - A SCSI generic node is opened for writing even if it is only read. The kernel passes all
-//!   commands to it only then.
+//! - A SCSI generic node is opened for writing if that is permitted, even if it is only read. The
+//!   kernel passes all commands to it only then.
 //! - The only hand-written `unsafe` is around the ioctls of SCSI generic nodes and of ext4.
 
 pub mod device;

@@ -115,12 +115,12 @@ impl BlockTarget {
     }
 
     /// Allows requests to overwrite `lbns`, and nothing else, with random numbers from `seed`. The
-    /// previous content is lost.
+    /// previous content is lost. From then on, the device is locked against other users.
     ///
     /// # Errors
     /// Returns an error if the range is empty or beyond the end of the device, if the device cannot
     /// be opened for writing, or if it is in use by a file system, swap, a volume, or another
-    /// program. Otherwise the device stays locked against other users.
+    /// program.
     pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
         let path = self.path.as_path();
         let capacity = self.identity.capacity.0;

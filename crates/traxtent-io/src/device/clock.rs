@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use traxtent_units::Span;
 
-    /// Does a wait end soon after its time, and never before it?
+    /// Does a wait never end before its time, and at once if its time has passed?
     #[test]
     fn waits_end_in_time() {
         let clock = Clock::start();

@@ -86,7 +86,7 @@ impl DeviceError {
             Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM => {
                 DeviceError::Missing { path }
             }
-            // EPERM is also refused to root, so it is reported as the system's own error.
+            // Root receives EPERM too, so it is reported as the system's own error.
             Errno::ACCESS => DeviceError::NoPermission { path, what },
             Errno::BUSY => DeviceError::Busy { path },
             source => DeviceError::System { path, what, source },

@@ -101,8 +101,8 @@ pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
     open_for(path, direct, Access::Write)
 }
 
-/// Opens a file or block device as [`open`] does, or only for reading. A device that is only read
-/// may be in use, unless another process has locked it for writing.
+/// Opens a file or block device like [`open`], or only for reading. A device that is only read may
+/// be in use, unless another process has locked it for writing.
 ///
 /// # Errors
 /// Returns the errors of [`open`].
@@ -224,8 +224,8 @@ pub fn volume_on(path: &Path) -> Option<String> {
 }
 
 /// Returns the first range of a file, at or after `from`, that the file system does not report as a
-/// hole (`SEEK_DATA`). It can hold zeros. A file system that does not know holes reports the whole
-/// file as data.
+/// hole (`SEEK_DATA`). It can hold zeros. A file system that does not support holes reports the
+/// whole file as data.
 ///
 /// # Errors
 /// Returns the system's error.

@@ -28,7 +28,7 @@ pub(super) fn is_partition(folder: &Path) -> bool {
 }
 
 /// Returns whether a device is a whole SCSI disk. Partitions and mapped devices pass commands on to
-/// a disk with different LBNs.
+/// a disk whose LBNs differ from theirs.
 pub(super) fn is_scsi_disk(folder: &Path) -> bool {
     folder.join("device/scsi_level").exists()
 }
