@@ -50,8 +50,8 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the path of reference data next to the project: `relative` below the directory in
-/// `TRAXTENT_SHARED`, or else below `shared/data` next to the workspace. `None` if absent.
+/// Returns the path of reference data: `relative` below the directory `data` of `TRAXTENT_SHARED`,
+/// or else of `shared` next to the workspace. `None` if absent.
 pub fn shared_data(relative: &str) -> Option<PathBuf> {
     let shared =
         env::var_os("TRAXTENT_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
