@@ -21,7 +21,7 @@ pub enum FileError {
         /// The system's error.
         error: io::Error,
     },
-    /// The file, or its file system, does not permit what was asked.
+    /// The file, or its file system, does not permit the operation.
     #[error("{}: {why}", path.display())]
     Unsuitable {
         /// The path of the file.

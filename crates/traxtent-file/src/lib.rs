@@ -2,10 +2,10 @@
 //! 2.4).
 //!
 //! - [`FileSystem`] finds the drives below a mounted file system, and the place of its bytes on
-//!   them. [`file_extents`] asks the kernel where a file's bytes are. [`summarize`] tells which of
-//!   them fill whole tracks.
+//!   them. [`file_extents`] asks the kernel where a file's bytes are. [`summarize`] computes the
+//!   share of them on whole tracks.
 //! - [`realign()`] moves an existing file of ext4 onto whole tracks, and [`allocate()`] makes a new
-//!   one there.
+//!   one there. [`forecast()`] computes the best possible result of `realign`.
 //! - [`TrackReader`] reads a file in requests that each stay on one track.
 //!
 //! # Invariants

@@ -44,7 +44,7 @@ pub struct DrivePiece {
 pub struct FileSystem {
     /// The block device that holds it.
     pub device: PathBuf,
-    /// Its name: `ext4`, `xfs`.
+    /// Its name, such as `ext4` or `xfs`.
     pub name: String,
     /// The size of a block in bytes.
     pub block_bytes: u64,
@@ -65,8 +65,9 @@ impl FileSystem {
     /// Finds the file system that holds `path`, and examines its devices.
     ///
     /// # Errors
-    /// Returns an error if the path does not exist, if its file system is not on a block device, or
-    /// if the device cannot be read; reading it usually needs root.
+    /// Returns an error if the path does not exist, if its file system is not on a block device or
+    /// is neither ext2 to ext4 nor XFS, or if the device cannot be read; reading it usually needs
+    /// root.
     pub fn of(path: &Path, host: &HostPaths) -> Result<FileSystem, FileError> {
         let unsuitable = |why: String| FileError::Unsuitable {
             path: path.to_owned(),
@@ -151,7 +152,8 @@ impl FileSystem {
     /// piece on one drive.
     ///
     /// # Errors
-    /// Returns an error if it does not, or if the map does not cover it.
+    /// Returns an error if it does not, if it does not begin at a sector of the drive, if its
+    /// blocks are not whole sectors, or if the map does not cover it.
     pub fn partition(&self, drive: &TrackedDrive) -> Result<Partition, FileError> {
         let unsuitable = |why: &str| FileError::Unsuitable {
             path: self.device.clone(),
@@ -256,7 +258,8 @@ impl FileSystem {
         }
     }
 
-    /// Returns whether a layer puts one chunk after another on its members, all of the same size.
+    /// Returns whether a layer puts its chunks on its members in turn, and the members have the
+    /// same size.
     fn is_raid0(&self, id: LayerId) -> bool {
         let layer = self.stack.layer(id);
         let first = layer.on.first().map_or(0, |place| place.bytes);

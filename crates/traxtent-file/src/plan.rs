@@ -1,8 +1,10 @@
-//! Which blocks of a file move where. Pure: the blocks that are available are an argument.
+//! The choice of the blocks of a file that move, and of their new places. Pure: the blocks that are
+//! available are an argument.
 //!
 //! A file is a list of runs between holes, and a run is a list of pieces, each on one track. A
-//! *stretch* is what lies between two pieces that are whole tracks. The blocks of a stretch move to
-//! whole tracks one after another, and those that are left at its end move to one track together.
+//! *stretch* consists of the pieces between two pieces that are whole tracks. The blocks of a
+//! stretch move to whole tracks one after another, and those that are left at its end move to one
+//! track together.
 //!
 //! Whole tracks stay if [`WHOLE_SHARE_GOAL`] of the file can be on whole tracks that way. If not,
 //! too many stretches leave a part of a track at their ends. Stretches are then combined, together
@@ -18,7 +20,8 @@ use traxtent_units::{Block, Blocks};
 use crate::FileExtent;
 use crate::supply::{Run, Supply};
 
-/// The share on whole tracks for which no track that is already whole has to move.
+/// The share of a file on whole tracks that is the goal. If it can be reached without moving tracks
+/// that are already whole, these stay.
 ///
 /// A file in one piece has 97 to 99 % on whole tracks of 65 to 250 blocks without any effort: only
 /// its ends, and the blocks that span boundaries, are not.
@@ -29,7 +32,7 @@ pub(crate) const WHOLE_SHARE_GOAL: f64 = 0.95;
 pub(crate) struct BlockMove {
     /// The position in the file of the first block that moves.
     pub(crate) file_block: u64,
-    /// The blocks that hold them now, in file order.
+    /// The disk blocks that hold them now, in file order.
     pub(crate) from: Vec<Range<Block>>,
     /// The available blocks that they move to.
     pub(crate) to: Range<Block>,
@@ -86,8 +89,8 @@ impl FilePlan {
         }
     }
 
-    /// Returns the number of blocks in the stretches that are left, an upper bound of those that
-    /// will move.
+    /// Returns the number of blocks in the stretches that are left, an upper bound on the number
+    /// that will move.
     pub(crate) fn blocks(&self) -> Blocks {
         Blocks(self.stretches.iter().map(|stretch| stretch.blocks).sum())
     }
@@ -197,7 +200,7 @@ impl Stretch {
 }
 
 /// Returns the mean number of whole blocks on tracks of the size of the one at or after a block; 1
-/// if there is none. If a track is not a multiple of a block, its tracks differ by a block.
+/// if there is none. If that size is not a multiple of a block, such tracks differ by one block.
 fn size_near(partition: &Partition, block: Block) -> f64 {
     let track = partition
         .traxtent_from(block)
@@ -306,7 +309,7 @@ fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
     stretches
 }
 
-/// Appends the stretches of a group: one, if that fills a further track.
+/// Appends the stretches of a group, combined to one if that fills a further track.
 fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretch>) {
     let Some(first) = group.first() else { return };
     let size = size_near(partition, first.stretch.near);

@@ -79,8 +79,8 @@ impl Pool {
     }
 
     /// Allocates at most `bytes` more. Never holds more than half of the free space, so that other
-    /// writers can continue. Returns the number of traxtents that became
-    /// available as a whole, or `None` if nothing could be allocated.
+    /// writers can continue. Returns the number of traxtents that became available as a whole, or
+    /// `None` if nothing could be allocated.
     pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<Option<usize>> {
         let free = fstatvfs(&self.folder)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
@@ -104,8 +104,8 @@ impl Pool {
         Ok((bytes > 0).then(|| self.supply.whole_traxtents() - before))
     }
 
-    /// Makes exactly the blocks available that the donors have now. After exchanges, these are the
-    /// blocks that the file has left, whatever has happened to the file meanwhile.
+    /// Makes exactly those blocks available that the donors have now. After exchanges, these are
+    /// the blocks that the file has left, whatever has happened to the file meanwhile.
     pub(crate) fn refresh(&mut self) -> io::Result<()> {
         self.supply = Supply::new(self.partition.clone());
         self.held_bytes = 0;
@@ -142,8 +142,8 @@ pub(crate) fn nameless(folder: &File, mode: Mode) -> io::Result<File> {
     Ok(File::from(rustix::fs::openat(folder, ".", flags, mode)?))
 }
 
-/// Returns the reason why no donor can be allocated on the file system of `folder`, of which the
-/// pool holds at most half of the available space; `None` if one can.
+/// Returns the reason why no donor can be allocated on the file system of `folder`; `None` if one
+/// can. The pool holds at most half of the available space.
 pub(crate) fn shortage<Fd: std::os::fd::AsFd>(
     folder: Fd,
     block_bytes: u64,

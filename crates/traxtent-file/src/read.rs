@@ -21,7 +21,8 @@ use crate::{FileError, FileSystem, file_extents};
 /// The alignment of buffers for direct reads. No device needs more.
 const ALIGNMENT: usize = 4096;
 
-/// The largest request, for devices without tracks this long. The kernel splits larger ones.
+/// The largest request in bytes. It limits requests that no track boundary limits, such as those
+/// for holes. The kernel splits larger ones.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
 /// The largest number of tracks that are requested ahead, each by a thread of its own.
@@ -29,9 +30,9 @@ const AHEAD_MAX: usize = 256;
 
 /// Reads a file from its beginning to its end, track by track, some tracks ahead.
 ///
-/// Requests bypass the page cache, and do not cross track boundaries: each reads as much of one
-/// track as the file has there in one piece. A block that spans two tracks is read in two parts, if
-/// the device has sectors small enough.
+/// Requests bypass the page cache if the file system permits it. They do not cross track
+/// boundaries: each reads as much of one track as the file has there in one piece. A block that
+/// spans two tracks is read in two parts, if the device has sectors small enough.
 pub struct TrackReader {
     tracks: VecDeque<Receiver<io::Result<Vec<u8>>>>,
     work: Option<SyncSender<Job>>,
@@ -48,8 +49,8 @@ impl TrackReader {
     /// Opens a file. At most `ahead` tracks are requested before they are consumed, from 1 to 256.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, or if its file system does not report
-    /// extents.
+    /// Returns an error if the file cannot be opened, if its file system does not report extents,
+    /// or if a thread cannot be started.
     pub fn open(
         path: &Path,
         system: &FileSystem,
@@ -164,8 +165,8 @@ impl Read for TrackReader {
 
 impl Drop for TrackReader {
     fn drop(&mut self) {
-        // The threads end once the channel is closed. They keep the file open until then, so that
-        // its file system could not be unmounted.
+        // The threads end once the channel is closed. They keep the file open until then, so its
+        // file system cannot be unmounted before.
         self.work = None;
         for thread in self.threads.drain(..) {
             // A panic of a thread has been reported already.

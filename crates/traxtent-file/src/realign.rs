@@ -37,11 +37,11 @@ impl Default for RealignOptions {
 /// The result of a realignment.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was moved, entirely or in part.
+    /// The file was moved, entirely or in part.
     Moved(RealignReport),
-    /// It lies on tracks as well as it can, or has no blocks of its own.
+    /// The file lies on tracks as well as it can, or has no blocks of its own.
     Aligned,
-    /// It cannot be moved, for this reason.
+    /// The file cannot be moved, for this reason.
     LeftAlone(String),
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Why an exchange has stopped.
+/// The reason why an exchange has stopped.
 enum Stop {
     /// This file cannot be moved, or not any further.
     File(String),
@@ -310,7 +310,7 @@ impl<'a> Mover<'a> {
 ///
 /// The kernel exchanges page by page. If pages share a large folio, each exchange finds the folio
 /// dirty from the one before, and waits for a commit of the journal: a hundred times slower (Linux
-/// 6.18). The kernel then creates folios of one page.
+/// 6.18). After the eviction, the kernel creates folios of one page.
 fn evict(file: &File, start: u64, length: u64) {
     // Without eviction, the result is the same.
     let _ = fadvise(file, start, length.try_into().ok(), Advice::DontNeed);
@@ -379,7 +379,8 @@ pub(crate) fn unsuitable_system(system: &FileSystem) -> io::Result<Option<String
 /// moves.
 ///
 /// # Errors
-/// Returns an error if the file cannot be opened for writing.
+/// Returns an error if the file system cannot be examined, or if the file cannot be opened for
+/// writing.
 pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
     Ok(open(path, system)?.err())
 }

@@ -11,7 +11,7 @@ use traxtent_units::{Block, Blocks};
 pub(crate) struct Source {
     /// The position of the donor file in its pool.
     pub(crate) donor: usize,
-    /// The block of the donor file that has the first block of the run.
+    /// The position in the donor file, in blocks, of the first block of the run.
     pub(crate) block: u64,
 }
 
@@ -121,7 +121,7 @@ impl Supply {
         taken
     }
 
-    /// Returns the traxtent closest to a block that is available as a whole.
+    /// Returns, of the traxtents that are available as a whole, the one closest to a block.
     pub(crate) fn closest_whole(&self, near: Block) -> Option<Traxtent> {
         let track = self.track_near(near);
         let before = self.whole.range(..track).next_back();

@@ -1,4 +1,4 @@
-//! The place of bytes on drives against tables that are written byte by byte.
+//! Tests of the place of bytes on drives against tables that are written byte by byte.
 
 use testkit::repeats;
 use traxtent_check::layers::Array;
@@ -104,7 +104,7 @@ impl StackBuilder {
         }
     }
 
-    /// Adds a layer on any layers that are there, all of it or a part.
+    /// Adds a random layer on random existing layers or on parts of them.
     fn any_layer(&mut self, rng: &mut Rng) {
         let count = 1 + rng.below(3);
         let mut on = Vec::new();
@@ -150,7 +150,7 @@ fn array(level: RaidLevel, chunk_bytes: u64, members: u32) -> Kind {
 }
 
 /// Is every byte of a range where the table has it, on any stack of partitions, linear arrays,
-/// mirrors and RAID-0? Are pieces that follow each other one piece?
+/// mirrors and RAID-0? Are pieces that follow each other joined?
 #[test]
 fn bytes_are_where_the_stack_puts_them() {
     for seed in 0..repeats(2000) {
@@ -197,8 +197,8 @@ fn bytes_are_where_the_stack_puts_them() {
     }
 }
 
-/// Are devices refused whose rule is not followed: parity, thin volumes, and RAID-0 with members of
-/// different sizes, which md divides into zones?
+/// Are devices refused if they spread data by a rule that is not followed: parity, thin volumes, or
+/// RAID-0 with members of different sizes, which md divides into zones?
 #[test]
 fn other_rules_are_refused() {
     let striped = Spread::Striped {

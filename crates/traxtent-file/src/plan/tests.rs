@@ -132,9 +132,9 @@ fn moves_keep_the_content() {
     }
 }
 
-/// Is at most a part of a track per run between holes left beyond the goal, if whole tracks are
-/// free? Do the tracks that are whole stay if the goal is reached without them? Does realigning
-/// again find less to do each time, until nothing is left?
+/// If whole tracks are free, is the goal missed by at most a part of a track for each run between
+/// holes? Do the tracks that are whole stay if the goal is reached without them? Does realigning
+/// again never reduce the share on whole tracks, and soon find nothing to do?
 #[test]
 fn free_tracks_are_used_and_whole_tracks_stay() {
     for seed in 0..repeats(1000) {
@@ -205,7 +205,7 @@ fn the_goal_is_reached_on_a_drive() {
             "seed {seed}"
         );
         let left = blocks - whole_blocks(&disk.file, &partition);
-        // A part of a track per run, of which the estimate may be wrong by a track.
+        // A part of a track per run, and another track per run by which the estimate may be wrong.
         let most = blocks as f64 * 0.05 + (runs * largest_track(&partition)) as f64 * 2.0;
         assert!(
             left as f64 <= most,
@@ -214,7 +214,8 @@ fn the_goal_is_reached_on_a_drive() {
     }
 }
 
-/// Does a plan on irregular tracks, whose result it can only estimate, not do harm?
+/// Does a plan on irregular tracks, whose result can only be estimated, lose at most a track for
+/// each stretch, and do such plans gain on the whole?
 #[test]
 fn irregular_tracks_do_no_harm() {
     let (mut before, mut after) = (0, 0);
@@ -237,7 +238,7 @@ fn irregular_tracks_do_no_harm() {
     assert!(4 * after > 5 * before, "{before} to {after}");
 }
 
-/// Is the forecast that of the plan with the same free space?
+/// Does the forecast agree with the plan carried out with the same free space?
 #[test]
 fn forecasts_hold() {
     for seed in 0..repeats(500) {
@@ -272,14 +273,14 @@ fn forecasts_hold() {
     }
 }
 
-/// Returns the numbers of blocks that a plan may move at most, and of the file.
+/// Returns the largest number of blocks that a plan may move, and the number of blocks of the file.
 fn planned(partition: &Partition, file: impl Iterator<Item = Range<u64>>) -> (u64, u64) {
     let file: Vec<Option<u64>> = file.flatten().map(Some).collect();
     let plan = plan_of(&file, partition);
     (plan.blocks().0, file.len() as u64)
 }
 
-/// Does a file stay that is in one piece, although blocks of it span boundaries?
+/// Does a contiguous file stay, although some of its blocks span boundaries?
 #[test]
 fn a_contiguous_file_stays() {
     let map = TrackMap::of_sizes([529; 400]);
@@ -338,7 +339,7 @@ fn moves(
     moved.map(|step| (len(&step.to), step.to.start.0)).collect()
 }
 
-/// Do blocks stay that are well placed already?
+/// Do blocks stay if they are already well placed?
 #[test]
 fn nothing_moves_without_need() {
     let equal = [100; 20];

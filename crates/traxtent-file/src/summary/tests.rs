@@ -1,4 +1,4 @@
-//! The summary against counting block by block.
+//! Tests of the summary against counting block by block.
 
 use std::sync::Arc;
 
@@ -63,8 +63,8 @@ fn count(blocks: &[u64], sizes: &[u32], block_bytes: u64, summary: &mut Summary)
     }
 }
 
-/// Does the summary count every block of a file as counting block by block does, on a partition of
-/// one drive, and on RAID-0 of two?
+/// Does the summary of a file agree with counting block by block, on a partition of one drive and
+/// on RAID-0 of two?
 #[test]
 fn agrees_with_counting_blocks() {
     for seed in 0..repeats(1000) {
@@ -126,7 +126,7 @@ fn agrees_with_counting_blocks() {
     }
 }
 
-/// Is a map refused that does not reach the end of the file?
+/// Is a map refused if it does not reach the end of the file?
 #[test]
 fn a_short_map_is_refused() {
     let mut builder = StackBuilder::default();

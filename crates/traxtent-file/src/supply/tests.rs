@@ -1,4 +1,4 @@
-//! The supply against a set of blocks that is searched from end to end.
+//! Tests of the supply against a set of blocks that is searched from end to end.
 
 use std::collections::BTreeMap;
 
