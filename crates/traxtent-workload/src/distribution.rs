@@ -65,7 +65,7 @@ pub const POISSON_MEAN_MAX: f64 = 1e4;
 /// The maximum number of values in a choice.
 pub const CHOICES_MAX: usize = 1000;
 
-/// exp(-500) is still a normal number. Larger means are drawn in parts.
+/// The largest mean that is drawn in one part. exp(-500) is still a normal number.
 const POISSON_PART: f64 = 500.0;
 
 impl Distribution {
@@ -91,7 +91,7 @@ impl Distribution {
             if value.is_finite() && value.abs() <= limit {
                 Ok(())
             } else {
-                Err(format!("{value} is not within {} and {limit}", -limit))
+                Err(format!("{value} is not between {} and {limit}", -limit))
             }
         };
         let positive = |name: &str, value: f64| {

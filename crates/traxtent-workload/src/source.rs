@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! loop:  a = source.due();  b = drive.next_wakeup()
-//!      a is At(t), t <= b  ->  source.take(t), submit what it gives
+//!      a is At(t), t <= b  ->  source.take(t), submit its request, if any
 //!      else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
 //!      neither             ->  the end
 //! ```
@@ -97,8 +97,8 @@ pub struct Synthetic<'a> {
 
 #[derive(Clone)]
 enum Flow {
-    /// The instants at which idle slots issue their next request. Slots that wait for completions
-    /// are not listed.
+    /// The instants at which the next requests are issued, one for each outstanding request that
+    /// the workload may have but does not have.
     Closed {
         think: Times,
         ready: BinaryHeap<Reverse<SimTime>>,

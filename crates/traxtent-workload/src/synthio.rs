@@ -9,8 +9,8 @@
 //! unused.
 //! - The **first** request is random. Each later one draws u from [0, 1):
 //!   - u <= `sequential`: it starts at the end of the last one, on the same device, with the same
-//!     size and operation. If this request and another of the same size after it would pass the end
-//!     of the device, it is random instead.
+//!     size and operation. If it would include the last block of the device or pass its end, it is
+//!     random instead.
 //!   - else u < `sequential` + `local`: it starts at the start of the last one plus a draw of
 //!     `distances`, on the same device. Size and operation are drawn.
 //!   - else it is **random**: the device is drawn from the list, and the start is uniform over the
@@ -42,13 +42,13 @@
 //! it runs the process, because completions interrupt that processor. Otherwise the process waits
 //! until another process gives up a processor by waiting. Other processors that become idle stay
 //! idle forever. In most mixed workloads, therefore, only one process computes at a time after a
-//! while, whatever the number of processors. How long the others last is a matter of
-//! chance: DiskSim's synthmixed has a median mean response time of 22.1 ms over 41 seeds, with a
-//! range of 21.1 to 45.5 ms.
+//! while, whatever the number of processors. The time for which the other processors stay busy is a
+//! matter of chance: DiskSim's synthmixed has a median mean response time of 22.1 ms over 41 seeds,
+//! with a range of 21.1 to 45.5 ms.
 //!
-//! The workload ends when `count` requests have been made or a process continues after `time`.
-//! DiskSim then stops immediately and drops the outstanding requests; here the driver may let them
-//! complete.
+//! The workload ends when `count` requests have been made, or when a process continues at `time` or
+//! later. DiskSim then stops immediately and drops the outstanding requests; here the driver may let
+//! them complete.
 //!
 //! Left out: generators that read trace files (dead code in DiskSim), times of interrupt handlers
 //! and context switches (zero in DiskSim), clock interrupts (without effect).
@@ -67,7 +67,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 pub struct SynthioSpec {
     /// The number of requests that all generators make together.
     pub count: u64,
-    /// No request is made after this instant. DiskSim's parameter is in seconds.
+    /// No request is made at this instant or later. DiskSim's parameter is in seconds.
     pub time: SimTime,
     /// The number of processors, at least 1.
     pub processors: u32,

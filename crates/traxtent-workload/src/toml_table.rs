@@ -43,7 +43,7 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut kind = None;
     let mut grammar = GRAMMAR_VERSION;
     let mut pairs = Vec::new();
-    // In file order, so that of several bad values the first in the file is reported.
+    // In file order, so that of several errors of one kind the first in the file is reported.
     let mut entries: Vec<_> = table.get_ref().iter().collect();
     entries.sort_by_key(|(_, value)| value.span().start);
     for (key, value) in entries {

@@ -171,7 +171,7 @@ pub(super) fn is_summary(line: &Line<'_>) -> bool {
     line.text.starts_with("CPU") || line.text.starts_with("Total (")
 }
 
-/// A request of which the completion has not been read, or that waits for an earlier one.
+/// A request whose completion has not been read, or that waits for an earlier one.
 struct Held {
     record: TraceRecord,
     place: TracePosition,
@@ -266,7 +266,7 @@ impl Outstanding {
         &mut self.held[(number - self.first) as usize]
     }
 
-    /// Notes a completion at `ps`; `None` if the request failed.
+    /// Records a completion at `ps`; `None` if the request failed.
     fn complete(&mut self, event: &Event<'_>, access: Access, ps: Option<u64>) {
         let Some((key, sectors)) = event.transfer(access) else {
             if access.flush {

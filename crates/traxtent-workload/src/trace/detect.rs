@@ -13,11 +13,12 @@ const LINES_TRIED: usize = 20;
 /// Detects the format of a trace from its first [`DETECT_BYTES`] bytes, or all of them if there are
 /// fewer.
 ///
-/// Binary files, fio's logs and our own log are recognized by their first bytes. Another format is
-/// recognized if its parser accepts the first lines.
+/// Binary files, fio's iologs and our own log are recognized by their first bytes. Another format
+/// is recognized if its parser accepts the first lines, or at least the first one.
 ///
 /// # Errors
-/// Returns [`TraceError::Unrecognized`] with the content of the first line if no format fits.
+/// Returns [`TraceError::Unrecognized`] if no format fits, with the beginning of the first line, or
+/// if the file is empty or compressed.
 pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let unrecognized = |reason: String| Err(TraceError::Unrecognized { reason });
     if bytes.is_empty() {

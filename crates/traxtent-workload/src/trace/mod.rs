@@ -1,9 +1,10 @@
 //! Traces of real disks, read as a stream.
 //!
-//! [`TraceReader`] turns any [`BufRead`] into an iterator of records. It buffers one line, and in
-//! formats whose lines are in order of completion up to 65,536 records. The caller opens and
-//! decompresses files. [`TraceFormat`] lists the formats; [`detect()`] distinguishes them by the
-//! first bytes. A [`ColumnSpec`] describes any other text file with one request per line.
+//! [`TraceReader`] turns any [`BufRead`] into an iterator of records. It buffers one line and, in
+//! formats whose records must be put in order or matched with completions, at most 65,536 records.
+//! The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
+//! distinguishes them by the first bytes. A [`ColumnSpec`] describes any other text file with one
+//! request per line.
 //!
 //! Sectors: a record's request counts logical sectors of the simulated drive
 //! ([`TraceOptions::sector_bytes`]). Formats that count bytes are converted: a request that begins
@@ -57,8 +58,9 @@ use units::GapCheck;
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// The arrival time. It counts from the first record if the format gives the time of day, else
-    /// it is as recorded.
+    /// The arrival time. It counts from the first record in MSR's format and in blkparse's, and, if
+    /// the first record arrives after more than an hour, in fio's latency logs and specified
+    /// columns. Otherwise it is as recorded.
     pub arrival: Option<SimTime>,
     /// The pause between this request's completion and the next request.
     pub pause: Option<Span>,
@@ -95,11 +97,11 @@ pub enum TraceFormat {
     FioV3,
     /// fio's latency log with offsets: completion in ms, latency in ns, direction, bytes, offset.
     FioLatency,
-    /// Our own request log, from a simulation or a served drive. It stays the last format that is
-    /// recognized.
+    /// Our own request log, from a simulation or a served drive.
+    // It stays the last format before `Csv`, because an assertion counts the formats by it.
     RequestLog,
-    /// Columns named by a [`ColumnSpec`]. It is never recognized, and [`TraceFormat::all`] omits
-    /// it.
+    /// Columns named by a [`ColumnSpec`]. This format is never detected, and [`TraceFormat::all`]
+    /// omits it.
     Csv,
 }
 
@@ -122,11 +124,11 @@ const CSV_NAME: &str = "csv";
 
 const _: () = assert!(
     NAMES.len() == TraceFormat::RequestLog as usize + 1,
-    "NAMES lists every format that is recognized"
+    "NAMES lists every format that can be detected"
 );
 
 impl TraceFormat {
-    /// Returns all formats that are recognized.
+    /// Returns all formats that can be detected.
     pub fn all() -> impl Iterator<Item = TraceFormat> {
         NAMES.iter().map(|entry| entry.0)
     }

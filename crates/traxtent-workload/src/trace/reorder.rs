@@ -2,7 +2,7 @@
 //!
 //! A log that writes each request when it completes has requests out of the order of their
 //! arrivals. Records are held until [`RECORDS_HELD_MAX`] later ones have been read, and returned in
-//! order of arrival; records of one arrival keep the order of the file.
+//! order of arrival; records with the same arrival keep the order of the file.
 
 use std::collections::BTreeMap;
 

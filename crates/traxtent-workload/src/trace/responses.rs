@@ -1,4 +1,4 @@
-//! A plausibility check of measured times, of which people state the unit themselves.
+//! A plausibility check of measured times in formats whose unit may be wrong.
 //!
 //! After [`RESPONSES_CHECKED`] records (or at the end) the measured times are judged:
 //! - too short, if their median is below 10 µs: no interface of a disk delivers a sector that fast;

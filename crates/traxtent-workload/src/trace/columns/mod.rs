@@ -2,7 +2,7 @@
 //!
 //! Columns are separated by one character or by blanks. A value in double quotes may hold the
 //! separator. The first line gives the names if a column is specified by name; otherwise it is
-//! skipped if no column of numbers begins with a digit there.
+//! skipped if none of the columns of numbers begins like a number there.
 //!
 //! A request arrives at its `time`, or at its completion minus its response time. Records are
 //! returned in order of arrival (see the module `reorder`), because files are often written in

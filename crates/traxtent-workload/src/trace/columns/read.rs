@@ -301,7 +301,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns a length of time; none if the value is empty.
+    /// Returns a length of time, or `None` if the value is empty.
     fn span(
         &self,
         place: Option<Place>,

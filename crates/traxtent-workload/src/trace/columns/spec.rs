@@ -502,7 +502,7 @@ fn delimiter(text: &str) -> Result<Delimiter, ColumnError> {
         _ => Err(error(
             "delimiter",
             format!(
-                "{text:?}: expected one character that is no letter, digit, dot or quote; or tab, or blanks"
+                "{text:?}: expected one character that is not a letter, digit, dot or quote; or tab, or blanks"
             ),
         )),
     }
