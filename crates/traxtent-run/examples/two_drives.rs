@@ -1,4 +1,4 @@
-//! Sweeps the size of random reads on two drives, and shows the progress.
+//! Sweeps the size of random reads on two drives, and counts the simulated requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

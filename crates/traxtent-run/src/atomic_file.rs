@@ -10,9 +10,10 @@ use traxtent_io::device::guard::refuse_output;
 
 use crate::error::{Result, RunError};
 
-/// A file that gets its name once it is complete. An interrupted process therefore leaves
-/// nothing. On file systems without nameless files, the content is in a temporary file in the same
-/// directory, which is removed if this value is dropped.
+/// A file that gets its name once it is complete. Until then, the content is in a file without a
+/// name, so an interrupted process leaves nothing. On file systems that do not support such files,
+/// it is in a temporary file in the same directory, which is removed if this value is dropped
+/// unfinished.
 pub struct AtomicFile {
     path: PathBuf,
     sink: Sink,
@@ -31,7 +32,7 @@ impl AtomicFile {
     /// Begins a file. A special file, such as a pipe, is written directly.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created, or if it is a device in use.
+    /// Returns an error if the file cannot be created, or if it is a block device.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         let fail = |error: io::Error| RunError::cannot_create(path, &error);
         refuse_output(path).map_err(RunError::input)?;
@@ -57,7 +58,8 @@ impl AtomicFile {
     /// Synchronizes the data to the disk, gives the file its final name, and synchronizes that.
     ///
     /// # Errors
-    /// As for [`finish`](Self::finish).
+    /// Returns an error if the rest of the data cannot be written, if the name cannot be given, or
+    /// if either cannot be synchronized.
     pub fn finish_synced(mut self) -> Result<()> {
         let path = self.path.clone();
         let fail = |error: io::Error| RunError::file(&path, &error);
@@ -68,7 +70,7 @@ impl AtomicFile {
             .map_err(fail)
     }
 
-    /// Waits until all written data is on the disk.
+    /// Writes the buffered data and, except for special files, waits until it is on the disk.
     fn sync(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Nameless(file) => {

@@ -16,7 +16,8 @@ pub enum RunError {
     /// A file cannot be used. The command exits with status 3.
     #[error("{0}")]
     Io(String),
-    /// The reader of the output has closed it, which is no fault. The command exits with status 0.
+    /// The reader of the output has closed it. This is not a fault: the command exits with status
+    /// 0.
     #[error("the reader of the output has closed it")]
     Closed,
     /// [`Observer::stop`](crate::Observer::stop) has stopped the run.

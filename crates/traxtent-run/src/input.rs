@@ -40,7 +40,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     })
 }
 
-/// Reads a text file, as [`open`] does.
+/// Reads a text file. [`open`] opens and decompresses it.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is longer than `limit` bytes, or is not UTF-8.

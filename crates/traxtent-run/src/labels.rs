@@ -7,13 +7,13 @@ use crate::run::{Case, SimulationRun, pairs};
 pub struct LabelColumns {
     /// The type of each key's values.
     kinds: Vec<Kind>,
-    /// The type of the seeds; `None` if there are only traces.
+    /// The type of the seeds; `None` if no run has a seed.
     seed: Option<Kind>,
     columns: Vec<Column>,
 }
 
 impl LabelColumns {
-    /// Chooses the type of each column for the runs of cases, as [`of_values`](Self::of_values).
+    /// Chooses the type of each column for the runs of cases, like [`of_values`](Self::of_values).
     ///
     /// # Panics
     /// Panics if there is no case.
@@ -69,8 +69,7 @@ impl LabelColumns {
         }
     }
 
-    /// Returns the columns: `drive`, the keys of the settings, and `seed` unless only traces are
-    /// replayed.
+    /// Returns the columns: `drive`, the keys of the settings, and `seed` if any run has one.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.columns.iter().cloned()
     }

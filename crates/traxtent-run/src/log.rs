@@ -1,8 +1,7 @@
 //! The request log: one row per request, as CSV or Parquet.
 //!
-//! A log of a single run has the columns of the request log, version 1. In a log of
-//! several runs, these are preceded by the columns that identify the run; such a log is not a
-//! trace.
+//! A log of a single run has the columns of the request log, version 1. In a log of several runs,
+//! these are preceded by the columns that identify the run; such a log is not a trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,6 +41,7 @@ enum Form {
         file: DataFile,
         /// The labels of the current run, followed by the cells of a request.
         cells: Vec<Cell>,
+        /// The number of labels.
         labels: usize,
     },
 }
@@ -50,7 +50,7 @@ impl Log {
     /// Begins a log of all runs of the cases. `facts` are names and values for the file's metadata.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created.
+    /// Returns an error if the file cannot be created, or if this build cannot write its format.
     pub fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<Log> {
         let several = cases.iter().map(|case| case.runs.len()).sum::<usize>() > 1;
         let labels = several.then(|| LabelColumns::of(cases));
@@ -153,7 +153,7 @@ impl Log {
     }
 }
 
-/// Runs simulations one after another, and logs their requests without those of the warm-up.
+/// Runs simulations one after another, and logs their requests, except those of the warm-up.
 ///
 /// # Errors
 /// Returns an error if a run fails, or if the log cannot be written.
@@ -224,7 +224,7 @@ pub fn push_request_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
     cells.push(arrival.measured.map_or(Cell::Empty, ms));
 }
 
-/// Returns a time in milliseconds, as the same number that parsing its decimals in CSV gives.
+/// Returns a time in milliseconds: the same number as one parsed from its decimals in CSV.
 fn ms(time: Span) -> f64 {
     const PS_PER_MS: f64 = 1e9;
     time.0 as f64 / PS_PER_MS

@@ -19,7 +19,7 @@ const LIST_SECTOR_BYTES: u32 = 512;
 /// not a map.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or if the map is damaged.
+/// Returns an error if the file cannot be read, if it is too long, or if the map is damaged.
 pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
     let mut file = input::open(path)?;
     let start = file

@@ -29,8 +29,8 @@ const DEPTH_OF_ONE: &str =
 const ONE_OUTSTANDING: &str =
     "queue.scheduler has no effect: the workload has one request outstanding at a time";
 
-/// Returns the note about settings of the drives' queues, if none of the cases of a drive ever has
-/// several requests in them.
+/// Returns the note about settings of the drives' queues that have no effect, because no queue ever
+/// holds several requests in any of the cases.
 fn idle_setting(cases: &[Case]) -> Option<&'static str> {
     let sets = |key: &str| cases[0].set.iter().any(|(known, _)| known == key);
     let drives = || {

@@ -1,4 +1,4 @@
-//! The caller's view of a run, and its means to stop it.
+//! Reports of a run to its caller, and a way to stop the run.
 
 /// The number of requests between two calls of [`Observer::add`], and of [`Observer::stop`].
 pub const OBSERVED_REQUESTS: u64 = 1 << 12;
@@ -6,8 +6,8 @@ pub const OBSERVED_REQUESTS: u64 = 1 << 12;
 /// A receiver of progress, notes and warnings, which can stop a run. The methods are called from
 /// the threads of the runs. `()` ignores everything and never stops.
 pub trait Observer: Sync {
-    /// Adds to the number of simulated requests. This is called every [`OBSERVED_REQUESTS`] of each
-    /// run, and at its end.
+    /// Adds to the number of simulated requests. This is called every [`OBSERVED_REQUESTS`]
+    /// requests of each run, and at its end.
     fn add(&self, _requests: u64) {}
 
     /// Accepts a note: a fact that the user may not expect, such as an input that is omitted.

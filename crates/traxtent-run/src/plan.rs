@@ -10,13 +10,13 @@ use crate::sweep::{Point, Setting, points};
 use crate::target::Machine;
 use crate::workload::Workload;
 
-/// A sweep as a user names it. The fields are the arguments of `traxtent sim`.
+/// A sweep as a user describes it. The fields are the arguments of `traxtent sim`.
 #[derive(Clone, Debug, Default)]
 pub struct SweepPlan {
     /// The targets: one, or several to compare.
     pub targets: Vec<String>,
-    /// The drives of the next devices of a trace (`--drive`). There are none if there are several
-    /// targets.
+    /// The drives for the devices of a trace after those of the target (`--drive`). With several
+    /// targets, there are none.
     pub more_drives: Vec<String>,
     /// The workload; `None` is the one in a target's DiskSim parameters.
     pub workload: Option<String>,
@@ -26,7 +26,7 @@ pub struct SweepPlan {
     pub seed: Option<u64>,
     /// The number of seeds; `None` is 1.
     pub seeds: Option<u32>,
-    /// The number of requests, the first to complete, that are excluded from all figures.
+    /// The number of requests to exclude from all figures. They are the first to complete.
     pub warmup: u64,
     /// The options for replaying a trace.
     pub trace: TracePlan,
@@ -57,11 +57,11 @@ impl SweepPlan {
         Ok(cases)
     }
 
-    /// Returns a case for each combination of the settings' values on a machine, instead of the
-    /// targets. `drive` is its name if it is one of several.
+    /// Returns a case for each combination of the settings' values on this machine instead of the
+    /// targets. `drive` is the machine's name if several are compared.
     ///
     /// # Errors
-    /// As for [`cases`](Self::cases), except for the targets.
+    /// Returns an error in the same cases as [`cases`](Self::cases), except for the targets.
     pub fn cases_on(&self, machine: &Machine, drive: Option<&str>) -> Result<Vec<Case>> {
         Setting::check_all(&self.settings)?;
         let workload = self.workload(machine)?;

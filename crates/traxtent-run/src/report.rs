@@ -7,7 +7,7 @@ use crate::run::Case;
 use crate::summary::Figures;
 use crate::sweep::Point;
 
-/// The first keys of the JSON object of the results, which name the simulation.
+/// The first keys of the JSON object of the results, which identify the simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportHead {
     /// The target as the user wrote it.
@@ -41,8 +41,8 @@ impl ReportHead {
         }
     }
 
-    /// Returns the object that `traxtent sim --json` prints. `remedy` are the keys of
-    /// [`alignment_fix`](crate::SimulationRun::alignment_fix).
+    /// Returns the object that `traxtent sim --json` prints. `remedy` holds the keys that
+    /// [`alignment_fix`](crate::SimulationRun::alignment_fix) returned.
     pub fn json(&self, figures: &Figures, remedy: Option<&str>) -> Value {
         let mut object = Map::new();
         let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -71,7 +71,7 @@ impl ReportHead {
     }
 }
 
-/// Returns the bytes that the command prints for a value: indented JSON with a final line feed.
+/// Returns the text that the command prints for a value: indented JSON with a final line feed.
 ///
 /// # Panics
 /// Panics if a key of a map is not a text.

@@ -18,7 +18,10 @@ impl ResultsFile {
     /// Begins a file for the runs of the cases. `facts` are names and values for its metadata.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created.
+    /// Returns an error if the file cannot be created, or if this build cannot write its format.
+    ///
+    /// # Panics
+    /// Panics if there is no case.
     pub fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<ResultsFile> {
         let labels = LabelColumns::of(cases);
         let file = DataFile::create(path, &result_columns(&labels), facts)?;

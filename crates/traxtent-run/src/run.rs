@@ -30,7 +30,7 @@ pub struct SimulationRun {
     pub workload: Workload,
     /// The seed of a synthetic workload.
     pub seed: u64,
-    /// The number of requests, the first to complete, that are excluded from the summary.
+    /// The number of requests to exclude from the summary. They are the first to complete.
     pub warmup: u64,
     /// The options for replaying a trace.
     pub trace: TracePlan,
@@ -67,9 +67,9 @@ impl Case {
     }
 }
 
-/// A trace of which at most one request in this many arrived before the completion of another is
-/// taken for one with a single outstanding request. The rest are requests of the system, such as
-/// those of a journal.
+/// A trace counts as sequential, with one request outstanding at a time, if at most one request in
+/// this many arrived before an earlier one was complete. These few are assumed to be requests of
+/// the system, such as those of a journal.
 const REQUESTS_PER_OVERLAP_MIN: u64 = 100;
 
 /// The options for replaying a trace.
@@ -81,9 +81,10 @@ pub struct TracePlan {
     pub columns: Option<ColumnSpec>,
     /// The event of blkparse output that counts as a request's arrival; `None` is dispatch.
     pub blkparse_event: Option<BlkparseEvent>,
-    /// The times at which requests are issued; `None` depends on what the trace records.
+    /// The rule for the times at which requests are issued. If it is `None`, the rule follows from
+    /// what the trace records.
     pub pace: Option<ReplayPace>,
-    /// The factor by which recorded arrivals are faster.
+    /// The factor by which recorded arrivals are accelerated.
     pub speed: Option<f64>,
     /// The only device of the trace whose requests are replayed.
     pub device: Option<u32>,
@@ -130,7 +131,7 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
             });
         }
     });
-    // Runs after a failed one have possibly not begun.
+    // Runs after a failed one may not have begun.
     results.into_iter().map_while(Mutex::into_inner).collect()
 }
 
@@ -138,8 +139,8 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
 /// run by returning false. In a sweep over drives, an error names the drive.
 ///
 /// # Errors
-/// Returns an error if the workload or the trace is invalid, if a file cannot be read, or if the
-/// observer stops the run.
+/// Returns an error if an array of the machine, the workload or the trace is invalid, if the
+/// requests must be supplied, if a file cannot be read, or if the observer stops the run.
 pub fn execute(
     case: &Case,
     run: &SimulationRun,
@@ -157,12 +158,13 @@ pub fn execute(
 }
 
 impl SimulationRun {
-    /// Simulates the workload on a host, which is [`Machine::host`] or one that differs from it.
-    /// `sink` receives each request after the warm-up, and can end the run by returning false.
+    /// Simulates the workload on a host: that of [`Machine::host`], or another one with the
+    /// machine's drives. `sink` receives each request after the warm-up, and can end the run by
+    /// returning false.
     ///
     /// # Errors
-    /// Returns an error if the workload or the trace is invalid, if a file cannot be read, or if
-    /// the observer stops the run.
+    /// Returns an error if the workload or the trace is invalid, if the requests must be supplied
+    /// ([`Workload::Supplied`]), if a file cannot be read, or if the observer stops the run.
     pub fn simulate(
         &self,
         host: &mut Host,
@@ -270,7 +272,7 @@ impl SimulationRun {
     }
 }
 
-/// A count of the requests of a run that tells the observer of them at intervals.
+/// Counts the requests of a run, and reports their number to the observer at intervals.
 pub(crate) struct Pulse<'a> {
     observer: &'a dyn Observer,
     unreported: u64,
@@ -297,7 +299,7 @@ impl Pulse<'_> {
         !self.is_stopped
     }
 
-    /// Tells the observer of the last requests; returns whether the run was not stopped.
+    /// Reports the last requests; returns whether the run was not stopped.
     pub(crate) fn finish(mut self) -> bool {
         self.report();
         !self.is_stopped
@@ -349,10 +351,10 @@ impl TracePlan {
     /// Returns the plan for a comparison of simulated with measured times, or `None` if the trace
     /// has no measured times.
     ///
-    /// Unless the pace is given, a trace is replayed semi-closed if it records pauses, or if its
-    /// requests arrived one after the other: at recorded arrivals, a request that takes longer in
-    /// the model than on the drive would delay the next one. Other traces are replayed at the
-    /// recorded arrivals. The trace is read once to find out.
+    /// Unless the pace or the speed is given, a trace is replayed semi-closed if it records pauses,
+    /// or if its requests arrived one after the other: at recorded arrivals, a request that takes
+    /// longer in the model than on the drive would delay the next one. Other traces are replayed at
+    /// the recorded arrivals. The trace is read once to find out.
     ///
     /// # Errors
     /// Returns an error if the trace cannot be read, if it is invalid, or if the observer stops the
@@ -479,8 +481,8 @@ mod tests {
         (result, observer.seen.into_inner())
     }
 
-    /// Does a run end within the promised number of requests once its observer says so, also if it
-    /// is shorter than that number?
+    /// Do all runs end within the promised number of requests once the observer stops them, even if
+    /// each is shorter than that number?
     #[test]
     fn observers_stop_runs() {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
@@ -496,9 +498,9 @@ mod tests {
         assert_eq!((result.err(), seen), (Some(RunError::Stopped), 0));
     }
 
-    /// Does an observer hear of every request, whatever the length of the runs?
+    /// Are all requests reported to the observer, whatever the length of the runs?
     #[test]
-    fn observers_hear_of_all_requests() {
+    fn all_requests_are_reported() {
         for count in [
             1,
             OBSERVED_REQUESTS - 1,

@@ -29,15 +29,16 @@ const RATE_DECIMALS_MAX: usize = 9;
 pub struct Summary {
     /// The number of requests still to be discarded.
     warmup: u64,
-    /// The start of the requests that count, which is the completion of the last discarded one.
+    /// The time from which requests count: the completion of the last discarded one.
     from: SimTime,
     until: SimTime,
     bytes: u64,
     from_buffer: u64,
     from_both: u64,
-    /// The number of writes that cover a physical sector only in part, and the number of writes
-    /// whose size is not a multiple of the physical sector's, which no alignment can fix.
+    /// The number of writes that cover a physical sector only in part.
     partial_writes: u64,
+    /// The number of writes whose size is not a multiple of the physical sector's. Alignment alone
+    /// does not fix them.
     odd_sized_writes: u64,
     response: Moments,
     /// The distribution of response times.
@@ -109,14 +110,14 @@ impl Summary {
     /// Returns every figure, in the order of the JSON text.
     pub fn figures(&mut self) -> Vec<Figure> {
         let span = self.until.saturating_since(self.from).as_ms();
-        let a_second = |count: f64| if span > 0.0 { count / span * 1e3 } else { 0.0 };
+        let per_second = |count: f64| if span > 0.0 { count / span * 1e3 } else { 0.0 };
         let count = self.requests() as f64;
         let mut figures = Vec::new();
         let mut add = |group, key, value| figures.push(Figure { group, key, value });
         add(None, "requests", count);
         add(None, "simulated_ms", span);
-        add(None, "requests_per_s", a_second(count));
-        add(None, "mb_per_s", a_second(self.bytes as f64 / 1e6));
+        add(None, "requests_per_s", per_second(count));
+        add(None, "mb_per_s", per_second(self.bytes as f64 / 1e6));
         let response = Some("response_ms");
         add(response, "mean", self.response.mean());
         add(response, "deviation", self.response.deviation());

@@ -134,14 +134,14 @@ fn split_list(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns whether a text is `a..b`. Of the keys, only those of the workload accept this form.
+/// Returns whether a text is `a..b`. Only keys of the workload accept this form.
 fn is_range_without_step(text: &str) -> bool {
     let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
     text.split_once("..")
         .is_some_and(|(from, to)| is_number(from) && is_number(to))
 }
 
-/// Returns the values of `a..b:step`, from `a` and up to `b`; `None` if the text is not a range of
+/// Returns the values of `a..b:step`, from `a` up to `b`; `None` if the text is not a range of
 /// numbers.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let parsed = text.split_once("..").and_then(|(from, rest)| {
@@ -207,7 +207,7 @@ mod tests {
 
     /// Are lists with too many values refused, and numbers with too many digits?
     #[test]
-    fn lists_without_end() {
+    fn too_many_values_or_digits() {
         let many = format!("a={}", "0..9999:1,".repeat(1000));
         assert!(Setting::parse(&many).is_err());
         let long = format!("a=0..1:0.{}1", "0".repeat(70_000));

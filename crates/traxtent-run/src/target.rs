@@ -40,7 +40,8 @@ impl Target {
     /// current directory.
     ///
     /// # Errors
-    /// Returns an error if there is neither a drive nor a file of this name.
+    /// Returns an error if no file follows `disksim:`, or if a name without `/` or `.` is neither a
+    /// built-in drive nor a file.
     pub fn parse(text: &str) -> Result<Target> {
         if let Some(rest) = text.strip_prefix("disksim:") {
             let (file, disk) = match rest.rsplit_once('#') {
@@ -140,8 +141,8 @@ impl Machine {
         }
     }
 
-    /// Loads a DiskSim target from the contents of its files, the parameter file first. This is how
-    /// a machine is loaded where its files are not, such as in another process.
+    /// Loads a DiskSim target from the contents of its files, the parameter file first. It loads a
+    /// machine where the files themselves are not available, such as in another process.
     ///
     /// # Errors
     /// Returns an error if the target is not one of DiskSim's, if a file is missing, or if the
@@ -389,9 +390,10 @@ fn is_disksim(text: &str) -> bool {
     })
 }
 
-/// Returns what a file is that is not a profile: a trace, or a part of DiskSim's parameters.
+/// Returns a description of a file that is not a profile, if it is recognized as a trace or as a
+/// seek curve of DiskSim.
 fn other_kind(path: &Path, text: &str) -> Option<String> {
-    // A profile with an error can begin with any other line.
+    // A file whose first line looks like TOML is a profile with an error.
     if text
         .lines()
         .next()
@@ -465,8 +467,9 @@ fn line_of(text: &str, path: &str) -> usize {
         .count()
 }
 
-/// Returns the key of `--set` that the user most probably meant: a key of the profile or of the
-/// workload that ends with `key`, or else the most similar key of the profile.
+/// Returns the key of `--set` that the user most probably meant: a key of the profile whose last
+/// part is `key`, or else the key of the workload with this name, or else the most similar key of
+/// the profile.
 fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     let figures = profile.value_paths();
     let last = |path: &str| path.rsplit('.').next() == Some(key);

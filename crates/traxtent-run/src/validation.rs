@@ -27,9 +27,10 @@ pub struct Verdict {
     pub trace: String,
     /// The number of requests that were compared.
     pub requests: u64,
-    /// The demerit: the root mean square distance of the distributions.
+    /// The demerit: the root mean square of the horizontal distance between the distributions of
+    /// simulated and measured times.
     pub rms_ms: f64,
-    /// The same distance as DiskSim's `rms` computes it, from histograms.
+    /// The demerit computed from histograms, as in DiskSim's `rms`.
     pub rms_binned_ms: f64,
     /// The demerit divided by the measured mean.
     pub rms_share: f64,
@@ -52,15 +53,16 @@ pub struct Verdict {
 pub struct HitsVerdict {
     /// The number of reads.
     pub reads: u64,
-    /// The number of reads that both served from the buffer.
+    /// The number of reads that the model and the drive both served from the buffer.
     pub both_hit: u64,
     /// The number of reads that only the model served from the buffer.
     pub model_only: u64,
     /// The number of reads that only the drive served from the buffer.
     pub drive_only: u64,
-    /// The most reads that differ because a sector on the media happened to be near the head.
+    /// The largest part of `drive_only` that is expected by chance: reads from the media for which
+    /// the sector happened to be near the head.
     pub by_chance_max: f64,
-    /// The share of all reads on which the two differ.
+    /// The share of all reads on which the model and the drive differ.
     pub disagreement: f64,
 }
 
@@ -311,7 +313,7 @@ pub fn compare(
     compare_on(&machine, pair, plan, observer)
 }
 
-/// Replays a trace on a machine instead of its own drive, as [`compare`] does.
+/// Replays a trace like [`compare`], but on this machine instead of the trace's own drive.
 ///
 /// # Errors
 /// See [`compare`].
@@ -365,7 +367,7 @@ fn replay(
             }),
         };
         let measured = outcome.arrival.measured;
-        // No class is for flushes.
+        // Flushes belong to no class.
         if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
             requests.push(ReplayedRequest {
                 is_read: request.op != Op::Write,
@@ -406,7 +408,7 @@ fn judge(trace: String, replayed: Replayed) -> Comparison {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let (mean_ms, measured_mean_ms) = (mean(&simulated_ms), mean(&measured_ms));
     let rms_binned_ms = demerit_binned(&simulated_ms, &measured_ms).unwrap_or(0.0);
-    // This sorts both.
+    // `demerit` sorts both.
     let rms_ms = demerit(&mut simulated_ms, &mut measured_ms).unwrap_or(0.0);
     let verdict = Verdict {
         trace,

@@ -176,8 +176,8 @@ pub fn name(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Returns whether a CSV file may have this name: one that ends in `.csv`, one without an
-/// extension, either also with `.gz` or `.zst`, and the name of a special file.
+/// Returns whether a CSV file may have this name. These are names that end in `.csv` and names
+/// without an extension, each also followed by `.gz` or `.zst`, and the names of special files.
 pub fn is_csv(path: &Path) -> bool {
     let is = |path: &Path, known: &[&str]| {
         let ending = path.extension().and_then(|ending| ending.to_str());

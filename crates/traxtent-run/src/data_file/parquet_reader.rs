@@ -41,7 +41,7 @@ pub fn read_parquet(path: &Path) -> Result<(Vec<Column>, Vec<Vec<Cell>>)> {
     Ok((columns, rows))
 }
 
-const UNEXPECTED: &str = "is no table of this program: a column has another type";
+const UNEXPECTED: &str = "is not a table that traxtent has written: a column has another type";
 
 fn column(column: &ColumnDescriptor) -> Option<Column> {
     let kind = match column.physical_type() {
