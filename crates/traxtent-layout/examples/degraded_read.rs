@@ -30,7 +30,7 @@ fn main() -> Result<(), RaidError> {
         dummy_reads: false,
     };
     let sector = Lbn(1000);
-    let location = array.locate(sector).expect("the array has it");
+    let location = array.locate(sector).expect("the array has this sector");
     let owner = location.stripe.data(0).member;
     for failed in [MemberSet::NONE, MemberSet::only(owner)] {
         let mut plan = StripePlan::default();

@@ -141,8 +141,9 @@ impl Allocator {
         self.regions.of(block).is_some() && self.free.map.is_free(block)
     }
 
-    /// Allocates at most `count` free blocks in one run, as close to the block `near` as
-    /// `placement` allows. Returns `None` if there is no such run.
+    /// Allocates free blocks in one run, as close to the block `near` as `placement` allows. The
+    /// run has at most `count` blocks, except with [`Placement::Whole`]. Returns `None` if there is
+    /// no such run, or if `count` is 0.
     pub fn allocate(
         &mut self,
         near: Block,
@@ -163,9 +164,10 @@ impl Allocator {
         Some(blocks)
     }
 
-    /// Allocates `count` blocks for a file. The file is placed within one traxtent if it fits into
-    /// the traxtent of `near`. Otherwise it goes into traxtents that are entirely free, using part
-    /// of the last one, as close to each other as possible.
+    /// Allocates `count` blocks for a file. A file that is no larger than the traxtent of `near` is
+    /// placed within one traxtent if any has enough space. A larger file is allocated piece by
+    /// piece with [`Placement::Next`], each piece near the preceding one, until the rest can be
+    /// placed within one traxtent.
     ///
     /// # Errors
     /// Returns an error if fewer than `count` blocks are free. None is then allocated.

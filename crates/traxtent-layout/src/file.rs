@@ -14,7 +14,7 @@ pub struct File {
     blocks: Blocks,
 }
 
-/// A contiguous part of a file that lies within one track.
+/// A contiguous part of a file that lies within one track, or a single excluded block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The number of the file's blocks before this piece.
@@ -74,7 +74,11 @@ impl File {
     /// Panics if the file does not have that part.
     pub fn replace(&mut self, offset: Blocks, to: Range<Block>) {
         let end = offset + len(&to);
-        assert!(end <= self.blocks, "a file of {} has no {end}", self.blocks);
+        assert!(
+            end <= self.blocks,
+            "the part ends after {end}, but the file has {}",
+            self.blocks
+        );
         let mut new = File::new();
         self.part(Blocks(0)..offset).for_each(|part| new.push(part));
         new.push(to);
@@ -82,7 +86,8 @@ impl File {
         *self = new;
     }
 
-    /// Returns the file's pieces: the requests needed to read it, each within one track.
+    /// Returns the file's pieces: the requests needed to read it. Each lies within one track or is
+    /// for one excluded block.
     pub fn pieces(&self, partition: &Partition) -> impl Iterator<Item = Piece> {
         let mut offset = Blocks(0);
         let mut left = Block(0)..Block(0);
@@ -112,8 +117,8 @@ impl File {
     }
 
     /// Returns the offset of the first block of the file that is not laid out along tracks. Such a
-    /// block is neither in a whole traxtent nor in the last piece of the file. `None` if there is
-    /// no such block.
+    /// block is neither in a whole traxtent nor in the last piece of the file, or it is excluded.
+    /// `None` if there is no such block.
     pub fn misaligned(&self, partition: &Partition) -> Option<Blocks> {
         let mut pieces = self.pieces(partition);
         let is_last = |piece: &Piece| piece.offset + len(&piece.blocks) == self.blocks;

@@ -21,8 +21,8 @@ pub(super) struct FreeSpace {
 }
 
 impl FreeSpace {
-    /// Creates a map of `blocks` blocks, all free. `sizes` are the sizes of the regions, which do
-    /// not contain excluded blocks.
+    /// Creates the free space of a partition of `blocks` blocks, all free. `sizes` are the sizes of
+    /// the regions, which do not contain excluded blocks.
     pub(super) fn new(blocks: Blocks, sizes: Vec<u32>) -> FreeSpace {
         let sum = Blocks(sizes.iter().map(|&size| u64::from(size)).sum());
         let count = sizes.iter().filter(|&&size| size > 0).count() as u64;

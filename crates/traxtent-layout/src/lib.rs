@@ -14,9 +14,8 @@
 //! # Invariants
 //! The layouts depend only on a [`TrackMap`](traxtent_map::TrackMap), not on a drive. The same code
 //! therefore serves a model, a drive probed by timing, and a drive that translates addresses.
-//! Nothing here does I/O: a layout returns the operations that its caller carries out. The
-//! variants' names in options are defined once, by the `name` methods of [`AllocatorKind`],
-//! [`Placement`] and [`Boundaries`].
+//! Nothing here does I/O: a layout returns the operations that its caller carries out. The names of
+//! an enum's variants in options are defined once, by its method `name` or its `Display` form.
 #![forbid(unsafe_code)]
 
 mod aging;

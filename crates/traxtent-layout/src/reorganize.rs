@@ -1,6 +1,6 @@
-//! Reorganization (paper T, section 3.2): moves files that aging, or another drive's boundaries,
-//! have broken up. Afterwards they occupy whole traxtents again, and the last blocks of each are in
-//! one piece.
+//! Reorganization (paper T, section 3.2): moves files that are broken up by aging, or that were
+//! laid out for another drive's boundaries. Afterwards they occupy whole traxtents again, and the
+//! last blocks of each are in one piece.
 //!
 //! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
 //! limits how many blocks it may move. Off-line, [`plan_reorganization`] takes such steps until

@@ -79,7 +79,7 @@ impl OpenChunk {
         }
     }
 
-    /// Returns whether the chunk's block number `slot` is the newest version of `block`.
+    /// Returns whether slot `slot` of the chunk's data holds the newest version of `block`.
     pub(super) fn is_newest(&self, block: u64, slot: usize) -> bool {
         self.newest
             .get(&block)

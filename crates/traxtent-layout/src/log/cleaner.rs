@@ -2,9 +2,9 @@
 //! Ousterhout, "The Design and Implementation of a Log-Structured File System", TOCS 1992, section
 //! 3).
 //!
-//! A cleaning pass reads its victims whole, as paper T's write cost assumes. It sorts their live
-//! blocks by age, writes them to the head of the log, and ends with a checkpoint, which makes the
-//! victims free.
+//! A cleaning pass reads its segments, the *victims*, as a whole, as paper T's write cost assumes.
+//! It sorts their live blocks by age, writes them to the head of the log, and ends with a
+//! checkpoint, which makes the victims free.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use traxtent_units::Sectors;
 /// The order in which segments are cleaned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CleaningPolicy {
-    /// Segments with the least live data first: `greedy`.
+    /// Segments with the smallest share of live blocks first: `greedy`.
     #[default]
     Greedy,
     /// Segments with the highest ratio of benefit to cost first: (1 - u) age / (1 + u), where u is
@@ -100,8 +100,9 @@ impl Reserve {
     /// one more summary, which takes a grain, and at most the last block of the segment.
     const SLOP: u64 = 8;
 
-    /// Returns the reserve that lets cleaning of segments with these capacities, `blocks` blocks
-    /// and `pages` map pages always continue. `None` if the blocks and pages are too many.
+    /// Returns the reserve with which cleaning can always continue, given the capacities of the
+    /// segments, `blocks` blocks and `pages` map pages. `None` if the blocks and pages are too
+    /// many.
     ///
     /// A pass must free space: its victims must have more dead blocks than its checkpoint writes.
     /// Victims have at least the average number of dead blocks, which determines the number of
@@ -235,7 +236,7 @@ impl Log {
         let (mut copied, mut free) = (0, table.free_room());
         let mut victims = Vec::new();
         for (_, segment) in order {
-            let (live, room) = of(table, segment);
+            let (live, room) = live_and_capacity(table, segment);
             if free >= self.reserve.goal + copied {
                 break;
             }
@@ -249,7 +250,7 @@ impl Log {
     }
 
     fn is_cleanable(&self, segment: usize) -> bool {
-        let (live, room) = of(&self.table, segment);
+        let (live, room) = live_and_capacity(&self.table, segment);
         segment != self.head.segment
             && !self.table.is_free(segment)
             && !self.stuck.contains(&segment)
@@ -259,7 +260,7 @@ impl Log {
     /// Returns the number of dead blocks in these segments.
     fn dead_blocks(&self, segments: &[usize]) -> u64 {
         let dead = |segment: &usize| {
-            let (live, room) = of(&self.table, *segment);
+            let (live, room) = live_and_capacity(&self.table, *segment);
             room - live
         };
         segments.iter().map(dead).sum()
@@ -374,7 +375,7 @@ impl Log {
 }
 
 /// Returns the number of live blocks in a segment, and its capacity in blocks.
-fn of(table: &SegmentTable, segment: usize) -> (u64, u64) {
+fn live_and_capacity(table: &SegmentTable, segment: usize) -> (u64, u64) {
     let line = &table.lines()[segment];
     (line.live.into(), table.rooms()[segment].into())
 }

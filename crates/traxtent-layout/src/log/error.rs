@@ -66,8 +66,7 @@ pub enum LogError {
     /// A result for an operation that was not issued.
     #[error("no operation is outstanding")]
     NothingOutstanding,
-    /// The device failed a write, a flush, or an essential read. Synced data is safe: recover the
-    /// log.
+    /// The device failed a write or a flush. Synced data is safe: recover the log.
     #[error("the device failed earlier; recover the log")]
     Failed,
     /// Nothing more can be written. This happens only because of segments that cannot be cleaned.

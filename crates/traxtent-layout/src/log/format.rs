@@ -21,7 +21,8 @@ const VERSION: u32 = 1;
 const SUPERBLOCK: [u8; 8] = *b"traxtlog";
 const CHECKPOINT: [u8; 8] = *b"traxtcpt";
 const SUMMARY: [u8; 8] = *b"traxtsum";
-/// The offset from which a structure's checksum covers it: after the magic and the checksum.
+/// The offset of the first byte that a structure's checksum covers. The magic number and the
+/// checksum itself come before it.
 const COVERED: usize = 12;
 
 /// The description of a log, written once.
@@ -47,7 +48,7 @@ pub struct Checkpoint {
     /// The checkpoint's number, which increases by one. Odd ones are in the first region, even ones
     /// in the second.
     pub number: u64,
-    /// The number of the log's opening to which the checkpoint belongs.
+    /// The number of the opening of the log during which the checkpoint was written.
     pub epoch: u64,
     /// The number of the next chunk.
     pub sequence: u64,
@@ -390,8 +391,8 @@ impl Summary {
 /// The upper bound of counters. No counter reaches it during a device's life, so none overflows.
 const COUNTER_MAX: u64 = 1 << 62;
 
-/// Recomputes a structure's checksum according to its first bytes and its counts. For tests in
-/// which damaged structures must pass the checksum.
+/// Recomputes a structure's checksum according to its first bytes and its counts. It is public for
+/// tests in which damaged structures must pass the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     let count = |at: usize| {
         let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());

@@ -9,8 +9,8 @@
 //!
 //! The log does no I/O. [`Log::next_op`] returns the next operation for the device, and
 //! [`Log::complete`] takes its result, one operation after another. [`Recovery`] works in the same
-//! way until the log is open. All other calls must wait until no operation is left
-//! ([`LogError::Busy`]).
+//! way until the log is open. Until no operation is left, calls such as [`Log::read`] and
+//! [`Log::write`] return [`LogError::Busy`].
 //!
 //! ```
 //! use traxtent_layout::log::{
@@ -77,8 +77,8 @@
 //! - A block that was not synced has either its old or its new content, and is always whole. If one
 //!   change is found after recovery, so are all changes made before it.
 //! - Recovery does not lose what an earlier, interrupted recovery found.
-//! - A write that fails makes the log unusable ([`LogError::Failed`]); it must then be recovered. A
-//!   segment that cannot be read is not cleaned.
+//! - A write or a flush that fails makes the log unusable ([`LogError::Failed`]); it must then be
+//!   recovered. A segment that cannot be read is not cleaned.
 //!
 //! # On-device format
 //! Numbers are little-endian. CRC-32 is that of Ethernet and zip. A *grain* is the unit that the
@@ -324,7 +324,8 @@ pub struct Log {
     reserve: Reserve,
     table: SegmentTable,
     index: Index,
-    /// Segments that could not be read. They are not used until the log is opened again.
+    /// Segments that could not be read or did not hold what they should. They are not cleaned until
+    /// the log is opened again.
     stuck: BTreeSet<usize>,
     head: Head,
     chunk: OpenChunk,
@@ -395,8 +396,8 @@ impl Log {
     /// previous contents are lost once the log's operations are complete.
     ///
     /// # Errors
-    /// Returns an error if the map does not cover the range, or the range is too small for the
-    /// configured number of blocks.
+    /// Returns an error if the map does not cover the range, a value is out of bounds, or the range
+    /// is too small for the configured number of blocks.
     pub fn format(map: &TrackMap, range: Range<Lbn>, config: &LogConfig) -> Result<Log, LogError> {
         let cut = config.segments(map, range.clone())?;
         let Some((superblock, table, reserve)) = config.fit(&cut, range.clone(), config.blocks)
@@ -540,8 +541,8 @@ impl Log {
         Ok(())
     }
 
-    /// Returns the next operation for the device; `None` while an operation is outstanding or when
-    /// none is left.
+    /// Returns the next operation for the device; `None` while an operation is outstanding, when
+    /// none is left, or after the device has failed.
     pub fn next_op(&mut self) -> Option<LogOp> {
         if self.outstanding.is_some() || self.failed {
             return None;
@@ -560,7 +561,7 @@ impl Log {
     /// # Errors
     /// Returns an error if no operation is outstanding, if `bytes` has the wrong length (the
     /// operation then stays outstanding), or if a segment does not hold what it should. In the last
-    /// case the segment is no longer used, and the log continues.
+    /// case, the log continues, but the segment is not cleaned until the log is opened again.
     pub fn complete(&mut self, bytes: Vec<u8>) -> Result<(), LogError> {
         let (then, expected) = self.outstanding.ok_or(LogError::NothingOutstanding)?;
         self.check_length(bytes.len(), expected)?;

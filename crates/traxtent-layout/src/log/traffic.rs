@@ -21,8 +21,9 @@ pub struct Traffic {
 
 impl Traffic {
     /// Returns the write cost of paper T, section 5.5: the sectors written for new data, read for
-    /// cleaning and written for cleaning, divided by the sectors of new data. Map pages count as
-    /// written for new data. Checkpoint regions do not count, since they are not segments.
+    /// cleaning and written for cleaning, divided by the sectors of the blocks that the user wrote.
+    /// Map pages count as written for new data. Checkpoint regions do not count, since they are not
+    /// segments.
     pub fn write_cost(&self, block_sectors: u32) -> f64 {
         let moved =
             self.new_written + self.map_written + self.cleaning_read + self.cleaning_written;

@@ -71,7 +71,7 @@ pub enum RaidError {
     #[error("{0} spare tracks are not possible; spare tracks need chunks that are tracks")]
     NoSpares(u32),
     /// A stripe, member or spare track that does not exist.
-    #[error("{what} {number} does not exist; the number of them is {count}")]
+    #[error("{what} {number} does not exist; there are {count}")]
     Beyond {
         /// The kind of item requested.
         what: &'static str,

@@ -212,9 +212,9 @@ impl Array {
     ///
     /// # Errors
     /// Returns an error if the level does not support this number of members, if a map does not
-    /// cover its member, if a member is too small for a stripe, if a chunk is empty or not a
-    /// multiple of the granule, if there are spare tracks but chunks are not tracks, or if track
-    /// sizes change more than [`RUNS_MAX`] times.
+    /// cover its member, if a member is too small for a stripe, if the granule is 0, if a chunk is
+    /// empty or not a multiple of the granule, if there are spare tracks but chunks are not tracks,
+    /// or if track sizes change more than [`RUNS_MAX`] times.
     pub fn new(shape: ArrayShape, members: Vec<Member>) -> Result<Array, RaidError> {
         shape.level.check_members(members.len())?;
         if shape.granule == 0 {

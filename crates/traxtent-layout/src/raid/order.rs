@@ -2,13 +2,13 @@
 //!
 //! Tracks are ordered by size, largest first, and by LBN among those of one size. The n-th tracks
 //! of drives that are numbered differently then have similar sizes. An [`Order`] stores the
-//! positions of the tracks of one size as the distances between them, which repeat as the sizes in
-//! the map do.
+//! positions of the tracks of one size as the distances between them, which repeat like the sizes
+//! in the map.
 //!
-//! A track that lost a few sectors to defects is ordered by the size of whole tracks. It keeps its
-//! position among its neighbours although it is slightly shorter. A track that lost more than
-//! [`DEFECTS_MAX`] sectors is not used (as in Atropos; paper Q, section 3). A map does not record
-//! the lost sectors, so tracks with defects are recognized by how rare their size is.
+//! A track that lost a few sectors to defects is ordered by the size of tracks without defects. It
+//! keeps its position among its neighbours although it is slightly shorter. A track that lost more
+//! than [`DEFECTS_MAX`] sectors is not used (as in Atropos; paper Q, section 3). A map does not
+//! record the lost sectors, so tracks with defects are recognized by how rare their size is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ pub const DEFECTS_MAX: u32 = 8;
 
 /// Tracks of a size have defects if another size, larger by at most [`DEFECTS_MAX`], has at least
 /// this many times as many tracks.
-const COMMONER: u64 = 16;
+const COMMON_RATIO_MIN: u64 = 16;
 
-/// The threshold for rare sizes. A size is rare if fewer than one in this many tracks has it. Its
-/// tracks are assumed to have too many defects.
-const RARE: u64 = 4096;
+/// A size is rare if fewer than one in this many tracks has it. Its tracks are assumed to have too
+/// many defects.
+const RARE_ONE_IN: u64 = 4096;
 
 /// The tracks of a member in the order of use. See [the module](self).
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,8 @@ struct Segment {
 }
 
 impl Order {
-    /// Returns the whole tracks within `lbns` that have at least `least` sectors, ordered by size.
+    /// Returns the tracks within `lbns` that have at least `least` sectors and not too many
+    /// defects, ordered by size.
     pub(super) fn by_size(map: &TrackMap, lbns: &Range<Lbn>, least: u32) -> Order {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tracks = 0;
@@ -61,8 +62,10 @@ impl Order {
             let larger = counts.range(size + 1..=size.saturating_add(DEFECTS_MAX));
             let whole = larger.max_by_key(|(size, count)| (**count, Reverse(**size)));
             match whole {
-                Some((&whole, &many)) if many >= count.saturating_mul(COMMONER) => Some(whole),
-                _ => (count * RARE >= tracks && size >= least).then_some(size),
+                Some((&whole, &many)) if many >= count.saturating_mul(COMMON_RATIO_MIN) => {
+                    Some(whole)
+                }
+                _ => (count * RARE_ONE_IN >= tracks && size >= least).then_some(size),
             }
         };
         let class_of: BTreeMap<u32, Option<u32>> =
@@ -77,13 +80,13 @@ impl Order {
         }
         let mut all = Order::default();
         for (Reverse(class), mut order) in classes {
-            order.end(ends.get(&class).expect("it has tracks"));
+            order.end(ends.get(&class).expect("the class has tracks"));
             all.append(order);
         }
         all
     }
 
-    /// Returns the whole tracks within `lbns` that have at least `least` sectors, ordered by LBN.
+    /// Returns the tracks within `lbns` that have at least `least` sectors, ordered by LBN.
     pub(super) fn by_lbn(map: &TrackMap, lbns: &Range<Lbn>, least: u32) -> Order {
         let (mut order, mut last) = (Order::default(), Last::default());
         for run in runs_within(map, lbns).filter(|run| run.size >= least) {
@@ -135,7 +138,7 @@ impl Order {
                 });
             }
         }
-        let segment = self.segments.last_mut().expect("one was made");
+        let segment = self.segments.last_mut().expect("a segment was added");
         if run.times > 1 {
             segment.distances.push(run.size, run.times as u32 - 1);
         }

@@ -298,8 +298,8 @@ impl StripePlanner {
     }
 
     /// Plans a read of a whole stripe, and the computation of its correct parity or mirrors. The
-    /// plan's writes are needed only where the members hold something else. The plan is empty if
-    /// there is nothing to compare.
+    /// plan's writes are needed only where the members hold something else. The plan has no writes
+    /// if there is nothing to compare.
     pub fn verify(&self, stripe: &Stripe<'_>, health: StripeHealth, plan: &mut StripePlan) {
         plan.clear(stripe);
         let all = |member: usize| 0..stripe.chunk_on(member).sectors.0;

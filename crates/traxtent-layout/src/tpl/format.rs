@@ -1,8 +1,8 @@
 //! The on-device format of the table.
 //!
 //! All numbers are little-endian. Checksums are CRC-32 as in Ethernet and zip. There are two copies
-//! of the table, each from the beginning of a track: a header, then the pages. The header and each
-//! page take one or more sectors (of `sector_bytes`).
+//! of the table, each beginning at a track boundary: a header, then the pages. The header takes as
+//! many sectors as a page.
 //!
 //! | header: byte | bytes | |
 //! |---|---|---|
@@ -319,7 +319,8 @@ pub(super) fn tracks(header: &Header, number: u32) -> usize {
     (header.data_tracks - before).min(each as u64) as usize
 }
 
-/// Recomputes a structure's checksum. For tests in which damaged structures must pass the checksum.
+/// Recomputes a structure's checksum. It is public for tests in which damaged structures must pass
+/// the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     let crc_at = |bytes: &mut [u8], at: usize, crc: u32| {
         bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());

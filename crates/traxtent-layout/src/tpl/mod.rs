@@ -1,6 +1,6 @@
-//! The track partition layout: replicas of blocks around their tracks, which reduce the rotational
-//! latency to a half or a quarter (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
-//! Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
+//! The track partition layout: replicas of blocks around their tracks, which divide the mean
+//! rotational latency by their number (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method
+//! for Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
 //! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore
 //! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
@@ -21,7 +21,7 @@
 //!   not flushed leaves each sector either old or new.
 //! - After a loss of power, data that had been flushed ([`Tpl::before_flush`]) is present. Other
 //!   data is old or new, sector by sector, and does not change back.
-//! - A run of as many blocks as a partition has never contains two replicas of a block.
+//! - No run that is as long as a partition contains two replicas of a block.
 //! - A page of the table is durable before anything that relies on it is written. There are two
 //!   copies of it, and the first copy is durable before the second is changed.
 //!
@@ -93,9 +93,9 @@ pub struct Config {
     pub regions: u16,
 }
 
-/// The number of regions of a device whose partitions follow free space. Two replicas are
-/// worthwhile as long as they do not spread data over more than a quarter of a drive
-/// (docs/results/tpl.md, "Partitions that follow free space").
+/// The number of regions of a device on which the number of partitions adapts to the free space.
+/// Two replicas are worthwhile as long as they do not spread data over more than a quarter of a
+/// drive (docs/results/tpl.md, "Partitions that follow free space").
 pub const REGIONS: u16 = 4;
 
 /// A track partition layout. See [the module](self).
@@ -555,8 +555,8 @@ impl Tpl {
         self.areas[copy] + Sectors(before)
     }
 
-    /// Adds steps that update the first replica of each block that is current only in replicas that
-    /// a merge drops.
+    /// Adds steps that update every stale first replica of a track, because a merge may drop the
+    /// current replicas.
     fn keep_first_copies(
         &self,
         track: usize,
