@@ -1,10 +1,10 @@
-//! Measures the time to examine a stack of eight layers, from its image to the report in
-//! JSON, including costs.
+//! Measures the time to examine a stack of eight layers, from its image to the report in JSON,
+//! including costs.
 //!
 //! The layers are drive, table, partition, member of an array, array, physical volume, logical
 //! volume and file system. The goal is 100 ms. The partition begins at sector 63, and the file
-//! system has blocks of 1024 bytes, so two costs are simulated each time. Inputs of the fuzzer and
-//! mke2fs make the layers. `cargo xtask bench check` runs it.
+//! system has blocks of 1024 bytes, so two costs are simulated each time. The layers are made from
+//! inputs of the fuzzer and by mke2fs. `cargo xtask bench check` runs it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -47,7 +47,7 @@ fn once(path: &Path) -> f64 {
         &StatedDrive::default(),
         &HostPaths::default(),
     )
-    .expect("it is there");
+    .expect("the image is there");
     let findings = findings(&stack, None, None, &[]);
     let report = Report::new(None, &stack, &findings);
     let text = serde_json::to_string_pretty(&report).expect("a report is valid JSON");

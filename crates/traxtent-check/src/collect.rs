@@ -1,7 +1,7 @@
 //! A stack in a file, written by `--collect`, to be checked elsewhere.
 //!
-//! It holds the parsed layers and the kernel's I/O limits of the devices. It contains none of the
-//! media's bytes: no user data, no key material, no labels. A later version therefore cannot
+//! It holds the parsed layers and the kernel's I/O limits of the devices. It contains only what the
+//! parsers returned: no user data, no key material, no labels. A later version therefore cannot
 //! extract more from an old file.
 
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl StackArchive {
         }
     }
 
-    /// Returns whether `start`, the first bytes of a file, looks like an archive.
+    /// Returns whether the first bytes of a file, `start`, look like an archive.
     pub fn recognize(start: &[u8]) -> bool {
         let start = &start[..start.len().min(64)];
         start.first() == Some(&b'{')

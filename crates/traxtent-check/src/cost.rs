@@ -1,9 +1,10 @@
 //! The cost of misalignment, by the model of a drive: milliseconds per request, aligned and
 //! misaligned.
 //!
-//! Each [`Load`] runs twice on the modelled drive: once with every block at its boundary, and once
-//! a given number of sectors after it. The mean times per request are compared after the buffer has
-//! filled. No device is read or written. The same profile, load and offset give the same cost.
+//! Each [`Load`] runs twice on the modelled drive: once with every block at the start of a physical
+//! sector, and once with every block shifted by a given number of logical sectors. The mean times
+//! per request are compared after the buffer has filled. No device is read or written. The same
+//! profile, load and offset give the same cost.
 //!
 //! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries.
 //! [`FindingCosts`] holds the cost of each finding, or the reason why it has none. Left out:
@@ -70,9 +71,9 @@ pub struct WorkCost {
     /// The kind of work.
     #[serde(rename = "work")]
     pub load: Work,
-    /// Milliseconds per request, or per file, if blocks begin at boundaries.
+    /// Milliseconds per request, or per file, without the problem that the finding reports.
     pub aligned_ms: f64,
-    /// Milliseconds per request, or per file, if they do not.
+    /// Milliseconds per request, or per file, with that problem.
     pub actual_ms: f64,
 }
 
@@ -142,7 +143,7 @@ const COUNTED_UNITS: usize = 2000;
 const SPREAD_BYTES: u64 = 16 << 30;
 
 /// Returns the cost of a kind of work on a drive whose blocks begin `offset` logical sectors after
-/// a boundary.
+/// the start of a physical sector.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
@@ -212,7 +213,9 @@ fn ms_of_requests(mut drive: Drive, each: usize, mut next: impl FnMut() -> Reque
     let mut begun = now;
     while completed < (WARM_UP_UNITS + COUNTED_UNITS) * each {
         if sent == completed {
-            drive.submit(now, next()).expect("it is on the drive");
+            drive
+                .submit(now, next())
+                .expect("the request is on the drive");
             sent += 1;
         }
         now = drive.next_wakeup().expect("a request is outstanding");

@@ -47,7 +47,7 @@ impl StatedDrive {
     }
 
     /// Returns the facts about an image. Unless stated otherwise, it has logical sectors of 512
-    /// bytes and physical sectors of 4096 bytes, as most current drives do.
+    /// bytes and physical sectors of 4096 bytes, like most current drives.
     pub fn image(&self) -> Disk {
         self.disk(None)
     }

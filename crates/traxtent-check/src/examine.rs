@@ -340,7 +340,7 @@ impl Examiner<'_> {
         };
         if let Some((_, opened)) = self.opened.iter().find(|(seen, _)| *seen == name) {
             // This path comes after its multipath device in the stack, so that device cannot lie on
-            // it. Its name states the relation instead.
+            // it. The path's name states the relation instead.
             let opened = *opened;
             self.stack.layers[id.0].name.push_str(" (another path)");
             let title = self.stack.layer(opened).name.clone();
@@ -461,7 +461,10 @@ impl Examiner<'_> {
         let device = self.array_device(&members);
         let depth = members.iter().map(|member| member.depth).max().unwrap_or(0);
         let source = match &device {
-            Some((name, _)) => self.nodes.expect("the device was found in it").open(name),
+            Some((name, _)) => self
+                .nodes
+                .expect("the device was found on the machine")
+                .open(name),
             None => Ok(assembled(&found, members)),
         };
         let layer = Layer {

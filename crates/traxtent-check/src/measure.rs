@@ -6,9 +6,9 @@
 //!   to a range whose data may be lost, and use force unit access.
 //! - **Chunk.** On an array without parity, two members serve a read that crosses from one chunk to
 //!   the next, and it takes as long as the slower one. Reads that cross multiples of the chunk are
-//!   therefore slower on average than those that cross its half, and no larger size shows a
-//!   difference. On flash memory that maps whole erase blocks (cards, sticks), reads show the same
-//!   difference at the erase block (A. Bergmann, flashbench, "-a").
+//!   therefore slower on average than those that cross the middle of a chunk, and no larger size
+//!   shows a difference. On flash memory that maps whole erase blocks (cards, sticks), reads show
+//!   the same difference at the erase block (A. Bergmann, flashbench, "-a").
 //! - **Erase block.** If a write covers one partially, such flash copies the rest of it. Writes of
 //!   its size are therefore faster if they begin at a block than if they begin within one, by more
 //!   than at any other size. They also go to the range whose data may be lost.
@@ -213,7 +213,7 @@ const MEDIA_LEAST_MS: f64 = 1.0;
 const READS: usize = 900;
 /// The number of reads from which the time of a measurement is estimated.
 const ESTIMATE_READS: usize = 32;
-/// The least number of chunks, exclusive, among which reads can be spread.
+/// A chunk size is tried only if reads can be spread among more chunks than this.
 const CHUNK_PLACES_MIN: u64 = 2;
 /// The number of parts into which the reads are divided. After each part, the search stops if more
 /// are not useful.
@@ -223,7 +223,8 @@ const PARTS: usize = 4;
 const SPREAD: u64 = 16 << 30;
 /// The chunk sizes that are considered.
 const CHUNK_BYTES: Range<u64> = 4 << 10..(16 << 20) + 1;
-/// The erase block sizes that are considered: powers of two, and three times those.
+/// The erase block sizes that are considered: the powers of two in this range, and one and a half
+/// times each of them.
 pub const ERASE_BLOCK_BYTES: Range<u64> = 64 << 10..(16 << 20) + 1;
 /// The number of writes of each kind at each erase block size.
 const ERASING: usize = 16;
@@ -574,7 +575,7 @@ mod tests {
         );
     }
 
-    /// Is a range that is too small refused with a one-line message before anything is written?
+    /// Is a range that is too small refused with the required size?
     #[test]
     fn too_small() {
         let mut target = drive(&builtin("wd10ears").unwrap(), 1);

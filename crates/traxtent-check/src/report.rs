@@ -125,7 +125,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The measured properties of a device, and the kernel's value.
+/// A measured property of a device, and the kernel's value for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// The block device.

@@ -23,7 +23,7 @@ pub trait Source {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError>;
 }
 
-/// Why bytes cannot be read.
+/// The reason why bytes cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {

@@ -67,8 +67,9 @@ pub enum TargetError {
 /// A block device is examined with all layers that it lies on and all layers that lie on it.
 ///
 /// # Errors
-/// Returns an error if a target does not exist. A target that cannot be read becomes a layer that
-/// records the reason.
+/// Returns an error if a target does not exist, if it is neither an image nor a block device, if
+/// the kernel does not list the device, or if the list of devices cannot be read. A target that
+/// cannot be read becomes a layer that records the reason.
 pub fn examine_targets(
     targets: &[PathBuf],
     stated: &StatedDrive,

@@ -353,8 +353,8 @@ mod tests {
         }
     }
 
-    /// Is the cost zero on a stripe, high for misaligned writes of stripes, and low for reads of a
-    /// chunk? Is the cost `None` for cases that cannot be modelled?
+    /// Is the cost zero at the start of a stripe, high for misaligned writes of stripes, and low
+    /// for reads of a chunk? Is the cost `None` for cases that cannot be modelled?
     #[test]
     fn misaligned_stripe_writes_cost_most() {
         let of = |shape, offset| array_costs(&typical(), shape, offset).unwrap();

@@ -43,7 +43,8 @@ impl CrossingLoad {
 
 /// Returns the cost if a share of blocks or extents spans two tracks, as the mean over all of them.
 ///
-/// Returns `None` if a block is too short for a physical sector on each side of a boundary.
+/// Returns `None` if a block is too short for a physical sector on each side of a boundary or too
+/// long for one request, or if there are no blocks.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
@@ -76,7 +77,8 @@ pub fn crossing_costs(
     ))
 }
 
-/// Returns the mean time, in milliseconds, of a request of `sectors` that spans a boundary or not.
+/// Returns the mean time, in milliseconds, of requests of `sectors` sectors. If `spans` is set,
+/// each spans a boundary; otherwise each lies within a track if it fits.
 fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
     let geometry = drive.geometry().clone();
     let ratio = u64::from(drive.profile().sector.ratio());

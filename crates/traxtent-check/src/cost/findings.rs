@@ -1,4 +1,4 @@
-//! The cost of each finding, and the reasons why others have none.
+//! The cost of each finding, or the reason why it has none.
 
 use std::collections::BTreeMap;
 

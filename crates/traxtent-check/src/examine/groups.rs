@@ -61,7 +61,10 @@ impl Examiner<'_> {
             .saturating_mul(on.group.extent_bytes);
         let device = self.mapped(on, volume);
         let bytes = match &device {
-            Some((name, _)) => self.nodes.expect("the device was found there").open(name),
+            Some((name, _)) => self
+                .nodes
+                .expect("the device was found on the machine")
+                .open(name),
             None => layout.bytes,
         };
         let layer = Layer {

@@ -15,8 +15,8 @@ use super::LayerError;
 use super::fields::{Fields, header};
 use crate::source::Source;
 
-/// The possible sizes of a LUKS2 header, as powers of two. The second header begins after the
-/// first.
+/// The binary logarithms of the possible sizes of a LUKS2 header. The second header begins after
+/// the first.
 const LUKS2_HEADERS: std::ops::RangeInclusive<u32> = 14..=22;
 
 /// The length of the binary part of a LUKS2 header.
@@ -25,7 +25,7 @@ const LUKS2_BINARY_BYTES: usize = 4096;
 /// The first groups of an ext file system that have backups of the superblock.
 const EXT_GROUPS: [u64; 6] = [1, 3, 5, 7, 9, 25];
 
-/// The largest block size of ext, as a power of two times 1024 bytes.
+/// The binary logarithm of the largest block size of ext, in units of 1024 bytes.
 const EXT_SHIFT_MAX: u32 = 6;
 
 /// The position of a copy: its distance from the start or from the end.
@@ -111,8 +111,8 @@ pub fn copy_of_header(source: &dyn Source) -> Result<Option<&'static str>, Layer
     Ok(ext_backup(source)?.map(|_| "a backup of the superblock of an ext file system"))
 }
 
-/// Describes the loss of a first header: there are only zeros in its place, but a copy of it is
-/// there. The description names the repair.
+/// Returns a description of the loss of a first header if there are only zeros in its place, but a
+/// copy of it is there. The description names the repair.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read.

@@ -2,7 +2,7 @@
 
 use crate::source::SourceError;
 
-/// Why a layer cannot be read, although the bytes look like one.
+/// The reason why a layer cannot be read although the bytes look like one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {

@@ -175,7 +175,7 @@ fn copies(layout: u32) -> u32 {
     (layout & 0xff).max(1) * (layout >> 8 & 0xff).max(1)
 }
 
-/// Returns the number of data chunks in a row of an array.
+/// Returns the number of data chunks in a stripe of an array.
 pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
     match level {
         RaidLevel::Raid4 | RaidLevel::Raid5 => members.saturating_sub(1).max(1),

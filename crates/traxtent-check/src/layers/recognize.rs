@@ -42,9 +42,9 @@ const BLANK_BYTES: usize = 128 << 10;
 ///
 /// Formats that wrap others are tried first: a member of a mirrored array looks like the content of
 /// the array, and an image in a format such as qcow2 holds headers at wrong addresses. As in the
-/// kernel, a GPT counts only if an MBR protects it. Without such an MBR, it counts only if nothing
-/// else is found. Its backup alone is often a remnant, because few formats overwrite the end of a
-/// drive.
+/// kernel, a GPT takes precedence over other content only if an MBR protects it. Otherwise it
+/// counts only if nothing else is found. The same holds if only its backup is left: this is often a
+/// remnant, because few formats overwrite the end of a drive.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
         let reason = error.to_string();

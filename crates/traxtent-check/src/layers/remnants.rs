@@ -61,7 +61,7 @@ fn find(
             );
             let has_gpt = gpt::parse(source, sector_bytes)?.is_some();
             let table = has_gpt.then(|| remnant(("a GPT", "gpt", 0), is_protected));
-            // Content comes before a superblock of md only if the superblock is a remnant.
+            // Content takes precedence over a superblock of md only if the superblock is a remnant.
             let superblock = superblock(source)?.map(|format| remnant(format, true));
             Ok(table.into_iter().chain(superblock).collect())
         }

@@ -15,10 +15,10 @@
 //! - The inode of bad blocks must stay below 2 GiB: 524,287 blocks of 4096 bytes.
 //!
 //! The list is therefore planned as follows. There is no `resize_inode` and no `flex_bg`. Blocks
-//! that the superblocks and descriptors may need stay out of the list. The number of inodes lets
-//! every group's table fit between two excluded blocks. Groups are made smaller if there would be
-//! too few inodes. The file system ends with a group that has room for its tables. A list that
-//! would be too long ends early. The plan reports how many blocks stay out of the list.
+//! that the superblocks and descriptors may need stay out of the list. The number of inodes is
+//! chosen so that every group's table fits between two excluded blocks. Groups are made smaller if
+//! there would be too few inodes. The file system ends with a group that has room for its tables. A
+//! list that would be too long ends early. The plan reports how many blocks stay out of the list.
 
 use std::ops::Range;
 
@@ -59,8 +59,7 @@ pub struct FileSystemSpec {
 pub struct BadBlocks {
     /// The blocks of the list, in ascending order.
     pub list: Vec<u64>,
-    /// The number of excluded blocks of the partition: those in the list and those that stay out of
-    /// it.
+    /// The number of excluded blocks: those in the list and those that stay out of it.
     pub excluded: u64,
     /// The number that stay out because superblocks and descriptors may lie there.
     pub under_tables: u64,
@@ -75,7 +74,7 @@ pub struct BadBlocks {
     spec: FileSystemSpec,
 }
 
-/// Why a file system has no list.
+/// The reason why a file system has no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoListError {

@@ -23,8 +23,8 @@ pub use report::{keep_first_commands, keep_first_of_array};
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
-/// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses with two,
-/// and not with nine.
+/// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses a move with
+/// two, and accepts one with nine.
 const SLACK_SECTORS: u64 = 8;
 
 /// The note added for a partition that a hybrid MBR repeats.

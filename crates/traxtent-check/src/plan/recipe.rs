@@ -80,7 +80,7 @@ pub struct BadBlockFile {
     pub list: BadBlocks,
 }
 
-/// Why a stack cannot be planned.
+/// The reason why a stack cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackPlanError {

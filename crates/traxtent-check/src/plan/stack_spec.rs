@@ -132,7 +132,7 @@ pub struct StackSpec {
     pub disks: u32,
     /// `lvm`: a volume group with one volume.
     pub lvm: bool,
-    /// `luks`: encryption, with this sector size in bytes.
+    /// `luks`: encryption, with this sector size in bytes; 0 if the drive determines it.
     pub luks_sector: Option<u32>,
     /// `fs=`: the file system.
     pub fs: FileSystem,
@@ -157,7 +157,7 @@ table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
 tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
 
-/// Why the words are invalid.
+/// The reason why the words are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word}: {problem}")]
 pub struct StackSpecError {

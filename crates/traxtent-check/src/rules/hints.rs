@@ -1,4 +1,4 @@
-//! Wrong hints: values that the kernel reports for a device, and that are impossible or known to be
+//! Wrong hints: values that the kernel reports for a device, but that are impossible or known to be
 //! wrong.
 //!
 //! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from

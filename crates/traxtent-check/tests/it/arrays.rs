@@ -153,8 +153,8 @@ fn superblock_matches_mdadm() {
     }
 }
 
-/// Is the command for misaligned members of an array given once, with a name for every member, and
-/// complete enough for mdadm?
+/// Is the command for misaligned members of an array given once, with all options and with a
+/// placeholder for every member?
 #[test]
 fn misaligned_members_are_recreated() {
     let superblock = Superblock {
@@ -280,8 +280,8 @@ fn file_system_in_raid_5() {
     );
 }
 
-/// Is each member whose data does not begin at a physical sector reported, and is a chunk smaller
-/// than a physical sector?
+/// Is each member reported if the members' data does not begin at a physical sector? Is the array
+/// reported if its chunk is smaller than a physical sector?
 #[test]
 fn misaligned_members() {
     let off = Superblock {

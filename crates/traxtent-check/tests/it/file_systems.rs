@@ -195,7 +195,7 @@ fn zfs_ashift() {
 
 /// Is content that is only recognized by name reported by that name, and other content as unknown?
 #[test]
-fn unknown_is_not_aligned() {
+fn content_that_is_not_checked() {
     let image = Image::new(4 * MIB);
     assert_eq!(wrong(&image.stack()), [""; 0]);
     assert!(

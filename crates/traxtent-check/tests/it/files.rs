@@ -12,7 +12,8 @@ use traxtent_check::{Kind, Source};
 
 use crate::image::{Image, MIB, first};
 
-/// Returns the chunks of some bytes that are not all zeros. The last one is padded.
+/// Splits bytes into chunks, the last of which is padded, and returns the chunks that are not all
+/// zeros.
 fn chunks(bytes: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     let filled = bytes.chunks(chunk).map(|bytes| {
         let mut bytes = bytes.to_vec();

@@ -18,7 +18,7 @@ use crate::gallery::{Case, CreatedCase, ImageMaker, is_root};
 use crate::image::{Image, MIB};
 
 /// The shell code that runs before all commands.
-const WORDS: &str = r#"
+const PREAMBLE: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 LVM_SYSTEM_DIR="$PWD/lvm"
 sfdisk() { command sfdisk --no-reread --no-tell-kernel "$@"; }
 pvcreate() {
@@ -53,7 +53,8 @@ fn kinds(stack: &Stack) -> Vec<String> {
     layers.map(|layer| layer.name.clone()).collect()
 }
 
-/// Returns whether the commands recreate a layer and its content is lost, as the fix's note states.
+/// Returns whether the fix's note says that the commands recreate a layer without its content, or
+/// convert it, so that the layers change.
 fn is_recreated(row: &ReportRow) -> bool {
     let fix = row.fix.as_ref();
     fix.is_some_and(|fix| {
@@ -68,7 +69,7 @@ fn commands(row: &ReportRow) -> &[String] {
 /// Runs commands, and returns their output as an error if they fail.
 fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
     let output = Command::new("sh")
-        .args(["-e", "-c", &format!("{WORDS}\n{}", commands.join("\n"))])
+        .args(["-e", "-c", &format!("{PREAMBLE}\n{}", commands.join("\n"))])
         .current_dir(folder)
         .stdin(std::process::Stdio::null())
         .output()
@@ -139,7 +140,10 @@ fn printed_commands_fix_findings() {
                 break;
             }
             // Some commands only prepare the next ones: the file system is shrunk first.
-            let fix = first.fix.as_ref().expect("it has commands");
+            let fix = first
+                .fix
+                .as_ref()
+                .expect("a finding with commands has a fix");
             let is_step = fix.note.contains("then check again");
             if (after.iter().any(is_same) && !is_step) || tries > 8 {
                 failures.push(format!("{line}: not fixed by {:#?}", commands(first)));

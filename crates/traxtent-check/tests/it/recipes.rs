@@ -138,7 +138,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// The shell code that runs before all commands.
-const WORDS: &str = r#"
+const PREAMBLE: &str = r#"
 export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 $B mkdir -p /etc/lvm /run/lvm /run/cryptsetup /dev/mapper
 printf 'activation { udev_sync=0 udev_rules=0 verify_udev_operations=0 }\nglobal { use_lvmlockd=0 }\ndevices { obtain_device_list_from_udev=0 use_devicesfile=0 external_device_info_source="none" }\n' >/etc/lvm/lvm.conf
@@ -173,7 +173,7 @@ fn recipes_run_and_check_clean() {
     let trials: Vec<&Trial> = TRIALS.iter().step_by(step).collect();
     let folder = tempfile::tempdir().unwrap();
     let mut images = Vec::new();
-    let mut script = WORDS.to_owned();
+    let mut script = PREAMBLE.to_owned();
     let mut lists: Vec<PathBuf> = Vec::new();
     let mut recipes = Vec::new();
     let wants: Vec<StackSpec> = trials

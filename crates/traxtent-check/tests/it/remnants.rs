@@ -371,7 +371,8 @@ fn boot_sectors() {
 }
 
 /// Is an image of another format than raw reported as such, without looking for tables in it, even
-/// if it has a GPT at an address of the file? A longer image than the drive is no fault then.
+/// if the file has a GPT where a raw image would have one? Its length is then not compared with the
+/// drive's.
 #[test]
 fn images_of_other_formats() {
     let sgdisk = tool!("sgdisk");

@@ -106,7 +106,7 @@ fn sectors_34_and_40() {
 }
 
 /// Does the same table have different findings on a drive with 512-byte sectors, a 512e drive, a
-/// jumpered drive (A6), and a drive with erase blocks?
+/// drive with a jumper, and a drive with erase blocks?
 #[test]
 fn findings_depend_on_the_drive() {
     let sgdisk = tool!("sgdisk");

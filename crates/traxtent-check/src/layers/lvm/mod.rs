@@ -118,14 +118,14 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
             "its text of {count} bytes at offset {offset} does not fit an area of {bytes} bytes"
         )));
     }
-    let before_turn = count.min(bytes - offset);
+    let before_wrap = count.min(bytes - offset);
     let at = |offset: u64| {
         start
             .checked_add(offset)
             .ok_or_else(|| wrong(format!("a metadata area at byte {start} ends beyond 2^64")))
     };
-    let mut text = source.read(at(offset)?, before_turn as usize)?;
-    text.extend(source.read(at(RING_AT)?, (count - before_turn) as usize)?);
+    let mut text = source.read(at(offset)?, before_wrap as usize)?;
+    text.extend(source.read(at(RING_AT)?, (count - before_wrap) as usize)?);
     let text = String::from_utf8(text).map_err(|_| wrong("its text is not UTF-8"))?;
     Ok(Some(text.trim_end_matches('\0').to_owned()))
 }

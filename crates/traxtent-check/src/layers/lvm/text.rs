@@ -192,7 +192,8 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// Is the text parsed as LVM2 writes it: comments, lists over several lines, nested sections?
+    /// Is text in the form that LVM2 writes parsed: comments, lists over several lines, nested
+    /// sections?
     #[test]
     fn sections_and_lists() {
         let value =

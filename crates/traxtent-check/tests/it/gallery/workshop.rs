@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The shell functions that commands may use.
-const WORDS: &str = r#"
+const SHELL_FUNCTIONS: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 MKE2FS_SKIP_PROGRESS=1
 # disk MIB: creates an empty drive.
 disk() { truncate -s "$1M" disk.img; }
@@ -75,7 +75,7 @@ impl ImageMaker {
         let folder = self.folder_of(name);
         std::fs::create_dir_all(&folder).unwrap();
         let output = Command::new("sh")
-            .args(["-e", "-c", &format!("{WORDS}\n{commands}")])
+            .args(["-e", "-c", &format!("{SHELL_FUNCTIONS}\n{commands}")])
             .current_dir(&folder)
             .output()
             .unwrap();
