@@ -1,6 +1,6 @@
 //! A workload that ages a layout. Files are written, several at a time, and deleted at random,
-//! until the free space is as fragmented as after long use. It is for tests, benchmarks and
-//! experiments, and does not represent the measured history of any file system.
+//! until the free space is as fragmented as after long use. The workload is for tests, benchmarks
+//! and experiments, and does not represent the measured history of any file system.
 
 use super::partition::len;
 use super::{Allocator, File, Placement};

@@ -2,11 +2,11 @@
 //! rotational latency by their number (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method
 //! for Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
-//! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore
-//! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
+//! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore `1
+//! / 2m` revolutions away on average. The drive needs no changes: the host places replicas
 //! according to a track map, and chooses among them by predicting when each passes under the head
-//! ([`HeadTracker`]). Capacity falls to `1 / m`, where `m` is the smallest number of partitions
-//! that a track may have.
+//! ([`HeadTracker`]). The capacity is divided by the smallest number of partitions that a track may
+//! have.
 //!
 //! - [`ReplicaMap`] computes the places of blocks and their replicas, without memory per block.
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,
@@ -27,11 +27,11 @@
 //!
 //! # Design
 //! The first replica of each block is the one that is valid after a crash. Before replicas of a
-//! block may differ, its page of the table is *open*. When a layout with open pages is opened, only
-//! the first replicas on those pages are trusted, until each track has been synchronized
-//! ([`Tpl::resync`]). Writes may therefore go to the nearest replica: [`Tpl::before_flush`] lists
-//! the blocks whose first replica is out of date. A page is closed when all replicas are equal and
-//! flushed.
+//! block may differ, its page of the table is marked as *open*. When a layout with open pages is
+//! opened, only the first replicas on those pages are trusted, until each track has been
+//! synchronized ([`Tpl::resync`]). Writes may therefore go to the nearest replica:
+//! [`Tpl::before_flush`] lists the blocks whose first replica is out of date. A page is closed when
+//! all replicas are equal and flushed.
 //!
 //! A track is merged by changing its table entry alone, since the remaining replicas have not
 //! moved. A track is split by filling the places in between, which hold nothing, and then changing
