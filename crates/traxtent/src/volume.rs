@@ -105,7 +105,7 @@ fn assemble(args: &Assemble) -> Result<()> {
     }
     let volume = found.open().map_err(failure)?;
     note_recovery(&volume);
-    block_on(volume.stop()).map_err(stopped)?;
+    block_on(volume.stop()).map_err(io_failure)?;
     show(&VolumeStatus::of(&volume), args.json)
 }
 
@@ -236,7 +236,7 @@ fn fail(args: &MemberArgs) -> Result<()> {
     };
     let volume = volume.open().map_err(failure)?;
     let failed = block_on(volume.mark_failed(member));
-    let stop = block_on(volume.stop()).map_err(stopped);
+    let stop = block_on(volume.stop()).map_err(io_failure);
     failed.map_err(|error| failure(error.into()))?;
     stop?;
     show(&VolumeStatus::of(&volume), false)
@@ -268,7 +268,7 @@ fn replace(args: &Replace) -> Result<()> {
         .map_err(failure)?;
     let volume = found.open().map_err(failure)?;
     let replaced = volume::replace(&volume, substitute, id);
-    let stop = block_on(volume.stop()).map_err(stopped);
+    let stop = block_on(volume.stop()).map_err(io_failure);
     replaced.map_err(failure)?;
     stop?;
     show(&VolumeStatus::of(&volume), false)
@@ -291,7 +291,7 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     let found = found.map_err(|error| explained(error, &args.members))?;
     let volume = found.open().map_err(failure)?;
     let repaired = block_on(volume.repair_superblocks());
-    let stop = block_on(volume.stop()).map_err(stopped);
+    let stop = block_on(volume.stop()).map_err(io_failure);
     repaired.map_err(|error| failure(error.into()))?;
     stop?;
     show(&VolumeStatus::of(&volume), args.json)
@@ -347,7 +347,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             interrupt.flag(),
             report,
         );
-        let stop = block_on(volume.stop()).map_err(stopped);
+        let stop = block_on(volume.stop()).map_err(io_failure);
         let done = done.map_err(failure)?;
         stop?;
         done
@@ -407,12 +407,12 @@ fn failure(error: VolumeIoError) -> Failure {
                     | VolumeError::Doubtful { .. }
             ) =>
         {
-            stopped(error)
+            io_failure(error)
         }
         other => Failure::input(other),
     }
 }
 
-fn stopped(error: impl std::fmt::Display) -> Failure {
+fn io_failure(error: impl std::fmt::Display) -> Failure {
     Failure::Io(error.to_string())
 }

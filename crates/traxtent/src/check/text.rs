@@ -176,7 +176,7 @@ impl Picture<'_> {
                 ("├─ ", "│  ")
             };
             if self.drawn[above.0] {
-                // A layer on several others is drawn above the first of them.
+                // A layer on several others is drawn once, as a branch of the first of them.
                 let _ = writeln!(self.text, "{indent}{branch}→ {}", layer.name);
                 continue;
             }

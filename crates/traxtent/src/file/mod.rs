@@ -98,10 +98,10 @@ struct AllocateArgs {
 /// Move existing files onto whole tracks
 ///
 /// Only on ext4. Files can be read and written meanwhile, and keep their content, also after a
-/// crash or if the command is stopped. Files that cannot be moved are left alone, with a line each:
-/// programs that are running, swap files, immutable and encrypted files, and others. Parts that are
-/// already on whole tracks stay where they are if at least 95 % of the file can be reached that
-/// way.
+/// crash or if the command is stopped. Files that cannot be moved are left alone, with a line each.
+/// These are running programs, swap files, immutable and encrypted files, and others. Parts that
+/// are already on whole tracks stay where they are if at least 95 % of the file can be on whole
+/// tracks that way.
 ///
 /// Exit status 1 means that a file could not be moved, or only in part.
 #[derive(clap::Args, Debug)]
@@ -109,7 +109,7 @@ struct RealignArgs {
     /// The files, and directories whose files are moved
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Move nothing, and print what could be reached
+    /// Move nothing, and print the best possible results
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -231,7 +231,7 @@ fn run_some(
     };
     let (findings, outcome) = measure(&selection, &plan)?;
     if !set.is_empty() {
-        note(OTHERWISE);
+        note(CHANGED_FIGURES);
     }
     let drawn = match pictures {
         Some(folder) => draw(&outcome, folder)?,
@@ -288,7 +288,8 @@ fn print(findings: &Findings, how: &RunArgs, reasons: bool, drawn: &[PathBuf]) -
 const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound can fall on either side of it.";
 
 /// The note about a run with changed figures.
-const OTHERWISE: &str = "the drives' figures were changed (--set); the verdicts are hypothetical";
+const CHANGED_FIGURES: &str =
+    "the drives' figures were changed (--set); the verdicts are hypothetical";
 
 /// Draws pictures into a directory, each in a file named after its experiment's number.
 fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {

@@ -28,7 +28,7 @@ const REAP_TIMEOUT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The pause between attempts to unmount files that are in use.
-const USERS_INTERVAL: Duration = Duration::from_millis(200);
+const UNMOUNT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The signals that a server receives. They are caught before the server creates anything that
 /// it has to remove at the end.
@@ -150,7 +150,7 @@ impl Session {
         warn(error);
         note("serving continues until it is no longer in use; another Ctrl-C stops at once");
         loop {
-            thread::sleep(USERS_INTERVAL);
+            thread::sleep(UNMOUNT_INTERVAL);
             for signal in self.signals.0.pending() {
                 match signal {
                     SIGUSR1 => write_receipts(&self.exports),

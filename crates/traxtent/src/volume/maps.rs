@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result, note, warn};
 use crate::progress::Progress;
 
 /// The poll interval during map verification.
-const TICK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The duration after which the verification is announced.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
@@ -61,7 +61,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
             .iter()
             .all(std::thread::ScopedJoinHandle::is_finished)
         {
-            std::thread::sleep(TICK);
+            std::thread::sleep(POLL_INTERVAL);
             if !announced && started.elapsed() > ANNOUNCE_AFTER {
                 note("verifying the drives' track maps; --trust-map skips this");
                 announced = true;
