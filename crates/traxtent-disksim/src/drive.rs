@@ -36,7 +36,8 @@ pub(super) fn disk_profile(
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
     profile.overheads = overheads(block)?;
     profile.access = AccessSpec {
-        // DiskSim keeps sectors that pass before the wanted ones only if it also reads free ones.
+        // In DiskSim, a read keeps sectors that pass before their turn only with "Read any free
+        // blocks".
         zero_latency_read: flag(block, "Immediate buffer read")?
             && flag(block, "Read any free blocks")?,
         zero_latency_write: flag(block, "Immediate buffer write")?,

@@ -101,7 +101,7 @@ pub enum Value {
 /// A block of parameters.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The word before the brace. For a block derived from another one, the kind of that block.
+    /// The first word. For a block derived from another one, the kind of that block.
     pub kind: String,
     /// Its name, if it has one.
     pub name: Option<String>,

@@ -1,8 +1,8 @@
 //! DiskSim's scheduling policies, and the modelled policies that replace them.
 //!
 //! The names and numbers are those of `disksim_ioqueue.h` in DiskSim 4.0. A policy that is not
-//! modelled is replaced by the nearest one that is: by position, by position and age, by distance,
-//! or in elevator order.
+//! modelled is replaced by the nearest one that is: by arrival, by distance, in elevator order, by
+//! position, or by position and age.
 
 use super::params::{Block, ParamError, not_modelled};
 use traxtent_model::profile::Scheduler;

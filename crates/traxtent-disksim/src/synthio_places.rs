@@ -101,7 +101,7 @@ impl SynthioPlaces {
 fn at_parameter(
     parameters: &[Parameter],
     block: &Place,
-    begin: &str,
+    prefix: &str,
     found: (&str, &str, &str),
 ) -> ParamError {
     let (name, value, expected) = found;
@@ -114,9 +114,9 @@ fn at_parameter(
         Some(one) => {
             let (name, value) = (&one.name, &one.value);
             one.place
-                .error(format!("{begin}{name} = {value}: {expected}"))
+                .error(format!("{prefix}{name} = {value}: {expected}"))
         }
-        None => block.error(format!("{begin}{name}: {value}: {expected}")),
+        None => block.error(format!("{prefix}{name}: {value}: {expected}")),
     }
 }
 

@@ -38,7 +38,8 @@ pub struct System {
     pub buses: Vec<Vec<u32>>,
     /// The mapping from a trace's devices to disks. Empty if the numbers are the same.
     pub devices: Vec<DeviceMap>,
-    /// Parameters of the loaded disks and of the host that are not modelled.
+    /// Parameters of the loaded disks and of the host that are missing, not modelled or replaced,
+    /// and notes on layouts.
     pub warnings: Vec<String>,
     /// The places of the synthetic workload's parameters; `None` without such a workload.
     synthio_places: Option<SynthioPlaces>,
@@ -91,8 +92,9 @@ const NAMES_LISTED_MAX: usize = 8;
 /// mechanics (`.model`). If `only` is given, loads only the disk with that name.
 ///
 /// # Errors
-/// Returns an error if the text does not follow DiskSim's grammar, a parameter is out of bounds, or
-/// an organisation of the disks (striping, redundancy) is not modelled.
+/// Returns an error if the text does not follow DiskSim's grammar, if another file is not
+/// available, if a parameter is missing or out of bounds, if there is no disk or not the one
+/// requested, or if an organisation of the disks (striping, redundancy) is not modelled.
 pub fn load_system(
     file: &str,
     text: &[u8],
@@ -383,8 +385,8 @@ impl<'a> Loader<'a> {
         Ok(profile)
     }
 
-    /// Returns the disks of each bus that has several disks and carries one transfer at a time.
-    /// This is a bus of type 1; on one of type 2, transfers do not wait.
+    /// Returns the disks of each bus that has several disks and carries one transfer at a time. On
+    /// a bus of type 2, transfers do not wait.
     fn shared_buses(&self, disks: &[SystemDisk]) -> Result<Vec<Vec<u32>>, ParamError> {
         let mut by_bus: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (number, disk) in (0..).zip(disks) {
@@ -754,8 +756,8 @@ mod tests {
         );
     }
 
-    /// Are the parameters reported that the selected disk does not use, but not those of other
-    /// disks, which were not read?
+    /// Are the parameters of the selected disk that are not modelled reported, and not those of
+    /// other disks, which were not read?
     #[test]
     fn warnings_concern_the_selected_disk() {
         let source = |file: &str| Ok(drive(file).into_bytes());

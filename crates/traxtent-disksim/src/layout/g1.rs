@@ -30,7 +30,8 @@ const SCHEMES: [Sparing; 11] = [
     Sparing::SectorsPerZoneSlipToEnd,
 ];
 
-/// A zone's values from the file.
+/// A zone's values from the file. Variables of this type are called `band`, the word for a zone in
+/// DiskSim's code.
 pub(super) struct DiskSimZone {
     pub(super) first_cylinder: u64,
     pub(super) cylinders: u64,

@@ -26,7 +26,7 @@ struct Extent {
 struct Zone {
     cylinders: (u32, u32),
     slots: u32,
-    /// In turns, as are the other skews.
+    /// In turns, like the other skews.
     first_skew: f64,
     cylinder_skew: f64,
     head_skew: f64,

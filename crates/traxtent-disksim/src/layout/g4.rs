@@ -183,7 +183,7 @@ impl Reader<'_> {
         } else {
             entry.cylinder_len
         };
-        // The angle is that of the first slot in use.
+        // DiskSim's angle is that of the first slot in use, the profile's that of slot 0.
         let first = match entry.head {
             Some(_) => {
                 let pattern = self.patterns[entry.child];

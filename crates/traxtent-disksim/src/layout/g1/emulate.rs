@@ -14,10 +14,11 @@ use super::DiskSimZone;
 /// The maximum length of a list that is not in ascending order. Processing one takes quadratic
 /// time.
 const UNORDERED_MAX: usize = 10_000;
-/// A slip whose effect extends over several short cylinders is examined in each of them. These
-/// constants limit the number of examinations. The limit for defects is lower, because each takes
-/// longer.
+/// The maximum number of checks of slips. A slip whose effect extends over several short cylinders
+/// is checked in each of them.
 const SLIP_CHECKS_MAX: u64 = 1 << 29;
+/// The maximum number of checks of defects. It is lower than that for slips, because a check takes
+/// longer.
 const DEFECT_CHECKS_MAX: u64 = 1 << 24;
 
 /// The layout of a zone's LBNs.
@@ -171,7 +172,7 @@ impl Mapping {
             sorted.retain(|&at| at < self.total);
             return Ok(sorted);
         }
-        let mut looks = 0;
+        let mut checks = 0;
         let mut out = Vec::new();
         let (mut number, mut next) = (0, 0);
         while number * self.region < self.total {
@@ -180,7 +181,7 @@ impl Mapping {
             let earlier = sorted.partition_point(|&at| at < front);
             let near = sorted.partition_point(|&at| at <= front + reach);
             if earlier == near && next == number * self.per_region + earlier as u64 {
-                // Slips have no effect before the region from which the next one is within reach.
+                // Slips have no effect before the first region that reaches the next slip.
                 let Some(slip) = sorted.get(earlier) else {
                     break;
                 };
@@ -197,7 +198,7 @@ impl Mapping {
                 sorted[earlier..near]
                     .iter()
                     .for_each(|&at| skips.add(at - front));
-                looks += (near - earlier) as u64;
+                checks += (near - earlier) as u64;
             } else if earlier < near {
                 skips.base = 0;
                 for &at in slips.iter().filter(|&&at| at <= front + reach) {
@@ -207,9 +208,9 @@ impl Mapping {
                         skips.add(at - front)
                     }
                 }
-                looks += (slips.len() * (skips.list.len() + 1)) as u64;
+                checks += (slips.len() * (skips.list.len() + 1)) as u64;
             }
-            if looks > SLIP_CHECKS_MAX {
+            if checks > SLIP_CHECKS_MAX {
                 return Err(format!(
                     "{} slips, with {} blocks per cylinder: too many to process",
                     slips.len(),
