@@ -55,10 +55,9 @@ fn slow_sectors_cost_whole_revolutions() {
     }
 }
 
-/// Does a slow sector cost nothing more once read-ahead has fetched it, and nothing when it is
-/// written?
+/// Does a slow sector cost nothing more once it is in the buffer, and nothing when it is written?
 #[test]
-fn slow_sectors_are_slow_on_the_media_only() {
+fn slow_sectors_are_slow_only_when_read_from_the_media() {
     let mut disk = Disk::new(&tiny()).unwrap();
     inject(&mut disk, "slow-sector,lbn=50,revolutions=3");
     let mut sector = [0; 512];
@@ -106,8 +105,8 @@ fn latent_errors_last_until_they_are_written() {
     disk.write(16, &stamped(2, 4 * 512)).unwrap();
     assert_eq!(disk.read(0, &mut all), unreadable(20));
     disk.write(20, &stamped(2, 4 * 512)).unwrap();
-    let baseline = disk.read(0, &mut all).unwrap();
-    assert!(baseline.rotation < Span::from_ms(20.0), "{baseline:?}");
+    let rewritten = disk.read(0, &mut all).unwrap();
+    assert!(rewritten.rotation < Span::from_ms(20.0), "{rewritten:?}");
     assert_eq!(stamps(&disk, 14, 12), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1]);
 }
 
@@ -190,7 +189,7 @@ fn grown_defects_go_to_spares() {
     }
 }
 
-/// Does a stall hold back outstanding and new commands until its end, and not a picosecond longer,
+/// Does a stall delay outstanding and new commands until its end, and not a picosecond longer,
 /// while the media keep turning?
 #[test]
 fn a_stall_holds_everything_back() {
@@ -285,7 +284,7 @@ fn the_power_fails_and_returns() {
 }
 
 /// Do the faults of a scenario occur at their times, on the clock that the embedding program
-/// advances?
+/// advances? Is a fault after the end of the drive refused?
 #[test]
 fn a_scenario_plays_on_the_disks_clock() {
     let scenario: Scenario = r#"faults = [

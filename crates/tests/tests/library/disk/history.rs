@@ -11,6 +11,8 @@ pub(super) struct History {
     grains: Vec<Grain>,
     /// The number of grains in a logical sector.
     per_sector: usize,
+    /// The commands that are not complete. For each, the stamp of its data, and the number of
+    /// writes acknowledged before it was submitted.
     outstanding: BTreeMap<Tag, (Command, u64, usize)>,
     /// The number of writes acknowledged.
     acknowledged: usize,
@@ -45,8 +47,8 @@ impl History {
             .insert(tag, (command, stamp, self.acknowledged));
     }
 
-    /// Records that a command has succeeded. Returns the first grain and the number of grains of a
-    /// read.
+    /// Records that a command has succeeded. For a read, returns its first grain and its number of
+    /// grains.
     pub(super) fn completed(&mut self, done: &Completion) -> Option<(usize, usize)> {
         let (command, stamp, before) = self.outstanding.remove(&done.tag).unwrap();
         let (lbn, sectors) = command.sectors();

@@ -45,8 +45,8 @@ fn write_back() -> Disk {
     Disk::new(&small(SECTORS[0])).unwrap()
 }
 
-/// Returns a random command on the first `within` sectors, and the data of a write. Every 512 bytes
-/// of the data begin with `stamp`.
+/// Returns a random command on the first `within` sectors, and the data of a write, which repeats
+/// `stamp`.
 fn random(rng: &mut Rng, within: u64, sector: u32, stamp: u64) -> (Command, Vec<u8>) {
     let sectors = match rng.below(10) {
         0 => 1 + rng.below(within.min(150)),

@@ -33,8 +33,8 @@ fn busy(profile: &Profile, requests: &[(f64, Request)], until_ms: u32) -> Vec<(f
     periods
 }
 
-/// Is a drive idle only once every request is complete and every write on the media, and also while
-/// it reads ahead?
+/// Is a drive idle only once every request is complete and every write is on the media? Is it idle
+/// while it reads ahead?
 #[test]
 fn a_drive_is_idle_once_all_is_done() {
     let miss = (0.5, read(20, 10));
@@ -43,7 +43,7 @@ fn a_drive_is_idle_once_all_is_done() {
         busy(&tiny(), &[miss, hit], 12),
         [(0.5, 3.01), (10.0, 10.05)]
     );
-    // The arm is free before the last sectors are with the host.
+    // The arm is free before the host has the last sectors.
     for preseek in [
         Preseek::BeforeCompletion,
         Preseek::DuringCompletion,
@@ -83,12 +83,12 @@ fn a_drive_is_idle_once_all_is_done() {
     assert_eq!(busy(&tiny(), &through, 12), [(0.5, 3.0)]);
 }
 
-/// At which time does the arm leave read-ahead, for requests at all times of a sector, of a move
-/// and of a wait?
+/// When does the arm leave read-ahead for a request that arrives while a sector passes, during the
+/// switch to the next track, or while the head waits for that track's first sector?
 #[test]
 fn the_arm_leaves_read_ahead_at_a_sectors_end() {
-    // Sector 30 begins at 3.0 ms. The track ends at 10.0; the head is over the next one at 10.5,
-    // whose first sector begins at that time or half a millisecond later.
+    // Sector 30 begins at 3.0 ms. The track ends at 10.0 ms. The head is over the next track at
+    // 10.5 ms. That track's first sector begins then, or half a millisecond later.
     let (track_end, landed) = (1000, 1050);
     for (first, in_sector) in [(1100, false), (1100, true), (1050, false), (1050, true)] {
         let p = tiny_with(|p| {
@@ -113,8 +113,8 @@ fn the_arm_leaves_read_ahead_at_a_sectors_end() {
                 _ if tick == first && !in_sector => first + 10,
                 _ => sector_end,
             };
-            // A seek of 1 ms to cylinder 1, whose first sector begins 2 ms after that of the track
-            // before.
+            // The seek to cylinder 1 takes 1 ms. Its first sector begins 2 ms after that of the
+            // track before.
             let origin = first - track_end + 200;
             let slot = |since: u64| (since + 1000 - origin).div_ceil(10) % 100;
             let there = left + 100;
@@ -129,10 +129,11 @@ fn the_arm_leaves_read_ahead_at_a_sectors_end() {
     }
 }
 
-/// Does a read-ahead that would begin when the arm is needed not delay it?
+/// If another request waits for the arm, does read-ahead that has not begun let the arm go at once?
 #[test]
 fn a_read_ahead_that_has_not_begun_is_free_to_leave() {
-    // The media end at 3.0, the completion at 3.01 ms. Then the arm is within sector 30, until 3.1.
+    // The last sector passes until 3.0 ms, and the read completes at 3.01 ms. The head is then over
+    // sector 30, which ends at 3.1 ms.
     let p = |preseek| {
         tiny_with(|p| {
             p.queue.preseek = preseek;

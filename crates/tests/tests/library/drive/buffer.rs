@@ -14,7 +14,7 @@ fn buffered(change: impl FnOnce(&mut Profile)) -> Profile {
     })
 }
 
-/// Where does the last of several requests, 50 ms apart, find its data?
+/// Returns where the last of several requests, 50 ms apart, finds its data.
 fn last(profile: &Profile, requests: &[traxtent_units::request::Request]) -> ServedBy {
     let timed: Vec<_> = (0..)
         .map(|index| f64::from(index) * 50.0)
@@ -23,8 +23,8 @@ fn last(profile: &Profile, requests: &[traxtent_units::request::Request]) -> Ser
     serve(profile, &timed).last().unwrap().served
 }
 
-/// Does a drive that reads ahead after sequential reads only do so after the second of two reads in
-/// sequence, and also if the first command was a write, but not after a read elsewhere?
+/// Does a drive with `sequential_only` read ahead after the second of two commands in sequence,
+/// even if the first is a write, but not after a read elsewhere?
 #[test]
 fn sequential_only() {
     let every = buffered(|_| {});
@@ -48,7 +48,7 @@ fn sequential_only() {
 
 /// Are sectors that pass before the wanted ones kept only by reads that also read ahead?
 #[test]
-fn sequential_reads_keep_passed_sectors() {
+fn only_reads_that_read_ahead_keep_passed_sectors() {
     for (sequential_only, expected) in [(false, ServedBy::Buffer), (true, ServedBy::Media)] {
         let profile = buffered(|profile| {
             profile.access.read_on_arrival = true;
@@ -59,8 +59,9 @@ fn sequential_reads_keep_passed_sectors() {
     }
 }
 
-/// Does a drive that reads whole tracks have the sectors before the request a revolution after the
-/// head arrived, and not before? Does a command that needs the arm meanwhile end it?
+/// Does a drive that reads whole tracks hold the sectors in front of the request one revolution
+/// after the head arrived, and not earlier? Does a command that needs the arm meanwhile end the
+/// reading?
 #[test]
 fn whole_track() {
     let rest = buffered(|_| {});
@@ -86,8 +87,8 @@ fn whole_track() {
     );
 }
 
-/// Does a write leave the rest of a track in the buffer if the drive updates it, and empty it
-/// otherwise?
+/// Does a write leave the sectors that the buffer holds for reads if the drive updates them, and
+/// empty their segment otherwise?
 #[test]
 fn writes_update() {
     for (writes_update, expected) in [(false, ServedBy::Media), (true, ServedBy::Buffer)] {
@@ -97,7 +98,7 @@ fn writes_update() {
         });
         let requests = [read(10, 10), write(40, 10), read(70, 10)];
         assert_eq!(last(&profile, &requests), expected);
-        // Nor do the sectors that the write has replaced need the media.
+        // The same holds for a read that includes sectors of the write.
         let requests = [read(10, 10), write(40, 10), read(35, 10)];
         assert_eq!(last(&profile, &requests), expected);
     }
@@ -135,7 +136,7 @@ fn bounds_of_read_ahead() {
             ahead.max_from_request_start = max_from_request_start;
         })
     };
-    // The last sector in the buffer, half a second after the request.
+    // The end of the sectors in the buffer, half a second after the request.
     let end_after = |profile: &Profile, request| {
         let in_buffer = |lbn| {
             let timed = [(0.0, request), (500.0, read(lbn, 1))];
@@ -150,7 +151,7 @@ fn bounds_of_read_ahead() {
     assert_eq!(end_after(&bounded(20, false, 0), read(50, 10)), Some(80));
     assert_eq!(end_after(&bounded(20, true, 0), read(50, 10)), Some(80));
     assert_eq!(end_after(&bounded(0, true, 0), read(50, 10)), Some(114));
-    // Less than the minimum is left of the segment from 45 sectors on.
+    // A request of 45 sectors or more leaves less of the segment than the minimum.
     assert_eq!(end_after(&bounded(0, true, 20), read(50, 44)), Some(114));
     assert_eq!(end_after(&bounded(0, true, 20), read(50, 45)), Some(115));
     assert_eq!(end_after(&bounded(0, true, 20), read(50, 64)), Some(134));
@@ -174,6 +175,6 @@ fn adaptive_read_ahead_follows_a_stream() {
     assert_eq!(with(&across, 199), ServedBy::Buffer);
     assert_eq!(with(&across, 299), ServedBy::Buffer);
     assert_eq!(with(&across, 300), ServedBy::Media);
-    // A read that only reaches the end of its track does not.
+    // After a read that only reaches the end of its track, read-ahead does not go on.
     assert_eq!(with(&[read(90, 10)], 100), ServedBy::Media);
 }

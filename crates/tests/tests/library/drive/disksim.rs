@@ -8,7 +8,8 @@ use traxtent_units::request::Request;
 use super::tiny::{read, serve, write};
 use crate::disksim_files::drive_with;
 
-/// DiskSim rounds angles to 2^-20 of a revolution at each event.
+/// The largest difference from DiskSim's times. DiskSim rounds angles to 2^-20 of a revolution at
+/// each event.
 const ROUNDING_MS: f64 = 0.005;
 
 #[track_caller]
@@ -73,7 +74,7 @@ fn a_drive_that_keeps_the_bus_has_one_command() {
     }
 }
 
-/// Is the overhead of the first request that of a request after a read?
+/// Does the first request have the overhead of a request after a read?
 #[test]
 fn the_first_request_comes_after_a_read() {
     assert_disksims("atlas10k", &[], &[write(0, 8)], &[0.978]);

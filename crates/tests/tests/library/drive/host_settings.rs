@@ -111,7 +111,7 @@ fn a_drive_may_ignore_read_settings() {
 }
 
 /// For pairs of sectors read in reverse order, does the buffer serve the share that the profile
-/// states, and the same pairs each time?
+/// states, and the same share each time?
 #[test]
 fn passed_sectors_are_kept_as_often_as_stated() {
     const PAIRS: u64 = 4000;
@@ -141,6 +141,6 @@ fn passed_sectors_are_kept_as_often_as_stated() {
         (half - 0.5 * all).abs() < 4.0 * (0.25 / PAIRS as f64).sqrt(),
         "{half} of {all}"
     );
-    assert_eq!(half, share_kept(0.5), "the same each time");
+    assert_eq!(half, share_kept(0.5), "a second run keeps another share");
     assert!(all > 0.95, "{all}");
 }

@@ -7,7 +7,8 @@ use traxtent_units::{Lbn, Rng, SimTime};
 
 use super::tiny::{read, tiny};
 
-/// The request whose first sector comes under the head first; of equal ones, the oldest.
+/// Chooses the request whose first sector comes under the head first, and of several such requests
+/// the oldest.
 #[derive(Clone, Debug)]
 struct OwnSptf;
 
@@ -31,7 +32,7 @@ impl QueuePolicy for BothEnds {
     }
 }
 
-/// Answers with an index that does not exist.
+/// Returns an index that does not exist.
 #[derive(Clone, Debug)]
 struct OutOfRange;
 
@@ -80,7 +81,7 @@ fn completions(mut drive: Drive, seed: u64, count: u64) -> Vec<Completion> {
     }
 }
 
-/// Does SPTF as a policy of the user give the completions of the built-in SPTF?
+/// Does a user's own SPTF policy give the same completions as the built-in SPTF?
 #[test]
 fn sptf_of_the_user_equals_the_built_in_one() {
     for name in ["atlas10k", "cheetah15k7", "toshiba-x300"] {
@@ -101,7 +102,7 @@ fn sptf_of_the_user_equals_the_built_in_one() {
     }
 }
 
-/// Does the drive take the oldest request for an index that does not exist?
+/// If the policy returns an index that does not exist, does the drive take the oldest request?
 #[test]
 fn an_index_out_of_range_is_the_oldest_request() {
     let drive = Drive::new(&with_scheduler("atlas10k", Scheduler::Fcfs)).expect("a valid drive");
@@ -125,7 +126,7 @@ fn a_clone_has_a_policy_of_its_own() {
     assert_eq!(completions(drive, 1, 500), first);
 }
 
-/// Checks the queue that it sees, and takes the newer request.
+/// Checks the queue and the head that it sees, and takes the newer request.
 #[derive(Clone, Debug)]
 struct Checked;
 

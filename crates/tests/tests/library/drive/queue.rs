@@ -105,8 +105,8 @@ fn each_policy_has_its_order() {
 /// Does LOOK keep its direction even if the last request waited alone?
 #[test]
 fn look_keeps_its_direction() {
-    // Downward from 1700 to 1500, when no other request waited. Of the requests that arrive in the
-    // meantime, those in the downward direction are served first.
+    // The arm moves down from 1700 to 1500 while no other request waits. Of the two requests that
+    // arrive meanwhile, the one further down is served first.
     let requests = [
         (0.0, read(1700, 1)),
         (0.0, read(1500, 1)),
@@ -141,8 +141,8 @@ fn sptf_takes_the_sector_that_passes_first() {
     );
 }
 
-/// Does SPTF always take the request whose first sector passes first, of random reads all over the
-/// drive?
+/// Among random reads all over the drive, does SPTF always take the one whose first sector passes
+/// first?
 #[test]
 fn sptf_equals_an_exhaustive_choice() {
     let p = tiny_with(|p| {
@@ -189,8 +189,8 @@ fn sptf_equals_an_exhaustive_choice() {
     }
 }
 
-/// Does SPTF serve a read whose first sector is in the buffer at once, but not a verify or a read
-/// with force unit access, which need the media?
+/// Does SPTF immediately serve a read whose first sector is in the buffer, but not a verify or a
+/// read with force unit access, which need the media?
 #[test]
 fn sptf_prefers_reads_that_the_buffer_serves() {
     let p = with_scheduler(Scheduler::Sptf);
@@ -239,7 +239,7 @@ fn aged_sptf_starves_no_request() {
         f64::INFINITY
     };
     // With a weight of 0.1, another 150 ms of waiting compensate for the longest positioning time,
-    // 15 ms. Requests that are older by then, 32 of at most 11 ms each, may be served first.
+    // 15 ms. The requests that wait at that time, 32 of at most 11 ms each, may be served first.
     let aged = far_ms(Scheduler::AgedSptf { weight: 0.1 });
     assert!(aged < 150.0 + 32.0 * 11.0 + 15.0, "waited {aged} ms");
     assert!(far_ms(Scheduler::Sptf) > 2.0 * aged);

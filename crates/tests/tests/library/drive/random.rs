@@ -58,12 +58,12 @@ impl Case {
             }
             let wake = drive
                 .next_wakeup()
-                .expect("no stall while requests are outstanding");
+                .expect("stalled with requests outstanding");
             assert!(wake >= now, "a wake-up in the past: {wake} at {now}");
             now = wake;
             let before = done.len();
             while let Some(completion) = drive.poll(now) {
-                assert_eq!(completion.completed, now, "reported at its completion");
+                assert_eq!(completion.completed, now, "not reported at its completion");
                 check(&completion, &submitted);
                 done.push(completion);
             }
@@ -88,11 +88,11 @@ impl Case {
         tags.sort_unstable();
         assert!(
             tags.into_iter().eq(0..count as u64),
-            "every request completes once"
+            "not every request completed exactly once"
         );
         assert!(
             done.is_sorted_by_key(|completion| completion.completed),
-            "in order of time"
+            "completions are not in order of time"
         );
         (submitted, done)
     }
@@ -113,7 +113,8 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
-/// Randomizes every firmware behaviour of a profile, and keeps its mechanics.
+/// Randomizes most of a profile's firmware, and for some drives the size of physical sectors. Keeps
+/// the mechanics.
 fn vary(p: &mut Profile, rng: &mut Rng) {
     let coin = |rng: &mut Rng| rng.chance(0.5);
     p.queue.depth = 32;

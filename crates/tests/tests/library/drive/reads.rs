@@ -50,7 +50,8 @@ fn the_parts_of_a_read_have_their_names() {
 #[test]
 fn waiting_for_others_counts_as_queue() {
     let p = tiny_with(|p| p.overheads.per_request_ms = 0.05);
-    // The second request waits for one of 3.01 ms, then finds all its sectors in the buffer.
+    // The first request completes at 3.01 ms. The second one waits for it, then finds all its
+    // sectors in the buffer.
     let done = serve(&p, &[(0.0, read(20, 10)), (1.0, read(22, 5))]);
     assert_eq!(done[0].breakdown.queue, Span::ZERO);
     assert_eq!(done[1].served, ServedBy::Buffer);
@@ -136,7 +137,7 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
 }
 
 /// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
-/// the rest of the track, also if read-ahead goes beyond a segment?
+/// the rest of the track to which read-ahead extends?
 #[test]
 fn a_stream_keeps_its_read_ahead() {
     for until in [ReadAheadUntil::TrackEnd, ReadAheadUntil::AdaptiveTrackEnd] {
@@ -145,7 +146,7 @@ fn a_stream_keeps_its_read_ahead() {
             p.cache.read_ahead.until = until;
             p.cache.read_ahead.on_idle_hit = true;
         });
-        // Five sectors pass under the head from request to request, of which the host takes two.
+        // Between two requests, five sectors pass under the head. The host takes two of them.
         let continuation =
             (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
         let requests: Vec<_> = std::iter::once((0.0, read(20, 4)))
@@ -178,8 +179,7 @@ fn read_ahead_goes_as_far_as_stated() {
     assert_eq!(last_hit(ReadAheadUntil::TrackEnd), Some(99));
     assert_eq!(last_hit(ReadAheadUntil::CylinderEnd), Some(199));
     assert_eq!(last_hit(ReadAheadUntil::AdaptiveTrackEnd), Some(99));
-    // One segment's worth beyond the request. The oldest sectors are replaced, so the test looks at
-    // the last ones.
+    // Read-ahead fills a whole segment after the request, and replaces the request's own sectors.
     let p = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
     for (lbn, served) in [
         (123, ServedBy::Buffer),
@@ -291,7 +291,8 @@ fn the_minimum_read_ahead_is_not_interrupted() {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
         p.cache.read_ahead.min_sectors = 20;
     });
-    // Until 5.0 ms, then a seek of 1 ms; slot 29 of cylinder 1 passes at 5.9, slot 30 at 6.0.
+    // Read-ahead lasts until 5.0 ms, and the seek takes 1 ms. Slot 29 of cylinder 1 passes at
+    // 5.9 ms, slot 30 at 6.0 ms.
     assert_completions(
         &p,
         &[(0.0, read(20, 10)), (3.1, read(230, 1))],
@@ -304,9 +305,9 @@ fn the_minimum_read_ahead_is_not_interrupted() {
     );
 }
 
-/// Does a write to sectors that are being read ahead prevent the buffer from serving stale ones?
+/// Does the buffer serve no stale sectors after a write that arrived while they were being read?
 #[test]
-fn a_write_ends_the_read_ahead_it_hits() {
+fn a_write_during_a_read_leaves_no_stale_sectors() {
     let p = tiny_with(|p| {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
         p.cache.writes_while_busy = true;
@@ -333,8 +334,8 @@ fn a_write_that_takes_a_segment_keeps_it() {
         p.cache.writes_while_busy = true;
         p.overheads.read_completion_ms = 2.0;
     });
-    // Sent at 3.01, acknowledged at 5.01 ms. The write arrives at 4.0, while the read-ahead that
-    // would continue from 3.0 is still pending.
+    // The last sector is sent at 3.01 ms, and the read is acknowledged at 5.01 ms. The write
+    // arrives at 4.0 ms, while the read-ahead that would continue from 3.0 ms is still pending.
     let requests = |lbn| {
         [
             (0.0, read(20, 10)),
@@ -362,7 +363,7 @@ fn delivery_decides_when_a_zero_latency_read_ends() {
     assert_completions(&p(Delivery::InOrder), &track, &[13.35]);
     assert_completions(&p(Delivery::InOrderWhenComplete), &track, &[13.6]);
     assert_completions(&p(Delivery::OutOfOrder), &track, &[12.61]);
-    // Sectors that pass in order are not held back.
+    // Sectors that pass in order are not delayed.
     let half = [(2.55, read(50, 20))];
     for delivery in [
         Delivery::InOrder,
@@ -395,9 +396,9 @@ fn the_bus_is_held_or_reacquired() {
         })
     };
     let request = [(0.0, read(20, 10))];
-    // Acquired for each sector.
+    // The bus is acquired for each sector.
     assert_completions(&p(|_| ()), &request, &[3.06]);
-    // Held from the first sector on, or from the command on.
+    // It is held from the first sector on, or from the command on.
     let during_read = BusHold {
         during_read: true,
         ..BusHold::default()
@@ -412,8 +413,8 @@ fn the_bus_is_held_or_reacquired() {
     let held = p(|p| p.bus.hold.always = true);
     assert_eq!(held.bus.hold, always);
     assert_completions(&held, &request, &[3.01]);
-    // Acquired when five sectors are ready (2.55), again for one more at 2.6, then for the last
-    // four.
+    // It is acquired when five sectors are ready (2.55 ms), again for one more at 2.6 ms, then for
+    // the last four.
     assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
 }
 
@@ -442,7 +443,7 @@ fn drives_on_one_bus_wait_for_each_other() {
     assert_eq!(completed[0], alone);
     let transfer = Span::from_ms(10.0);
     assert!(completed[1] >= alone + transfer, "{completed:?}");
-    // A revolution and the overheads are less than two transfers.
+    // The third drive, which is idle, adds no transfer.
     assert!(completed[1] < alone + transfer + transfer, "{completed:?}");
 }
 

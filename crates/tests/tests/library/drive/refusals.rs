@@ -1,4 +1,4 @@
-//! Requests that no drive can serve.
+//! Requests that a drive refuses.
 
 use traxtent_model::drive::{Drive, RequestError, ServedBy};
 use traxtent_model::profile::ReadAheadUntil;
@@ -61,7 +61,7 @@ fn impossible_requests_are_refused_with_a_reason() {
     );
 }
 
-/// Does read-ahead continue through a refused request?
+/// Does read-ahead continue despite a refused request?
 #[test]
 fn refused_requests_do_not_stop_read_ahead() {
     let profile = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);

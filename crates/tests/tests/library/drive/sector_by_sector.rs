@@ -115,7 +115,7 @@ impl Case {
         }
     }
 
-    /// Makes the profile, with further changes.
+    /// Builds the profile and the geometry from the fields, with further changes.
     fn build(mut self, change: impl FnOnce(&mut Profile)) -> Case {
         let mut profile = tiny_with(|p| {
             let zone = &mut p.geometry.zones[0];
@@ -146,7 +146,7 @@ impl Case {
             p.access.zero_latency_read = self.zero_latency;
             p.access.zero_latency_write = self.zero_latency;
             p.cache.segment_sectors = self.segment as u32;
-            // A little less than the sector above, because the drive rounds up.
+            // Half a sector less than the watermark, because the drive rounds up.
             let share = (self.watermark as f64 - 0.5).max(0.0) / self.segment as f64;
             p.cache.watermark_of_request = false;
             (p.cache.read_watermark, p.cache.write_watermark) = (share, share);
@@ -259,7 +259,7 @@ impl<'a> Head<'a> {
 
     /// Passes over the next sector if it begins now and `may_pass` is true. When the head has
     /// landed on a track, a zero-latency access may begin with a later sector. `may_begin` states
-    /// whether it may with the given one, which begins to pass at the given tick.
+    /// whether it may, given the index of the sector and the tick at which it begins to pass.
     fn advance(&mut self, now: u64, may_pass: bool, may_begin: impl Fn(u64, u64) -> bool) {
         if self.next == self.sectors || now < self.ready {
             return;
@@ -307,7 +307,8 @@ enum Bus {
     Connecting(u64),
     /// The drive is connected and transfers nothing.
     Connected,
-    /// Another number of sectors, of which one is transferred until this tick.
+    /// A sector is transferred until the tick in the second field. The first field is the number of
+    /// sectors that follow it immediately.
     Sending(u64, u64),
     /// The drive disconnects until this tick.
     Leaving(u64),
@@ -318,19 +319,22 @@ struct NaiveRead {
     lbn: u64,
     sectors: u64,
     buffered: u64,
-    /// The tick from which the arm may move, from the track of this LBN.
+    /// The tick from which the arm may move.
     ready: u64,
+    /// An LBN on the track from which the arm moves.
     home: u64,
-    /// The tick from which the drive may use the bus, and whether it is connected to it.
+    /// The tick from which the drive may use the bus.
     from: u64,
+    /// Whether the drive is connected to the bus at the beginning.
     connected: bool,
     zero_latency: bool,
 }
 
 /// The course of a simulated read, in ticks.
 struct Sent {
-    /// The tick at which the first transfer to the host began, and that at which the last ended.
+    /// The tick at which the first transfer to the host began.
     first: u64,
+    /// The tick at which the last transfer to the host ended.
     end: u64,
     /// The ticks at which the sectors began to pass.
     begun: Vec<u64>,
@@ -388,7 +392,7 @@ impl NaiveRead {
             let fits = next + head.on_track() <= room;
             head.advance(now, next < room, |_, _| fits);
         }
-        panic!("it does not end");
+        panic!("the simulated read does not end");
     }
 }
 
@@ -396,11 +400,12 @@ impl NaiveRead {
 struct NaiveWrite {
     lbn: u64,
     sectors: u64,
-    /// The sectors before and after those of the write that are written too, because they are in
-    /// the same physical sectors. They are in another segment.
+    /// The numbers of sectors before and after the write that are written too, because they share
+    /// its physical sectors. Their data is in another segment.
     around: (u64, u64),
-    /// The tick from which the arm may move, from the track of this LBN.
+    /// The tick from which the arm may move.
     ready: u64,
+    /// An LBN on the track from which the arm moves.
     home: u64,
     /// The number of sectors that must be in the buffer before the first goes to the media.
     threshold: u64,
@@ -430,7 +435,7 @@ impl NaiveWrite {
         // The number of the write's sectors before a sector of the access.
         let own = |index: u64| index.saturating_sub(self.around.0).min(self.sectors);
         let watermark = case.watermark.max(1).min(case.segment - 1);
-        // Such a write waits for the media. Others wait for their data only.
+        // Whether the write waits for the media. Others wait only for their data.
         let waits = self.sectors > case.segment || case.is_slow();
         let mut bus = Bus::Connecting(self.from);
         let (mut full, mut came, mut again) = (None, 0, false);
@@ -477,14 +482,14 @@ impl NaiveWrite {
                 };
             }
             let needed = if head.next == 0 { self.threshold } else { 1 };
-            // A sector before the write needs the write's first, and one after it the last.
+            // A sector before the write needs the write's first sector, and one after it the last.
             let is_there = |count: u64| came >= own(head.next + count).max(needed);
             let (next, all) = (is_there(1), is_there(head.on_track()));
             head.advance(now, next, |sector, start| {
                 all || (!waits && self.from + own(sector + 1).max(needed) * case.bus <= start)
             });
         }
-        panic!("it does not end");
+        panic!("the simulated write does not end");
     }
 }
 
@@ -530,7 +535,8 @@ fn describe(case: &Case, seed: u64) -> String {
     )
 }
 
-/// The size of a request: small, or larger than the segment, by little or by much.
+/// Returns the size of a request: within a segment, up to three sectors larger, or any size up to
+/// three tracks.
 fn size(rng: &mut Rng, case: &Case) -> u64 {
     match rng.below(4) {
         0 => 1 + rng.below(case.segment),
@@ -539,8 +545,8 @@ fn size(rng: &mut Rng, case: &Case) -> u64 {
     }
 }
 
-/// Do reads of every size agree with the simulation: when each sector passes, and when the last one
-/// is with the host? The first sectors may be in the buffer.
+/// Do reads of every size agree with the simulation: when each sector passes, and when the host has
+/// the last one? The first sectors may be in the buffer.
 #[test]
 fn reads_equal_a_simulation() {
     for seed in 0..testkit::repeats(3000) {
@@ -799,8 +805,8 @@ fn appended_writes_equal_a_simulation() {
     }
 }
 
-/// Does a request of any size leave a shared bus to another drive whenever it does not need it, and
-/// only then?
+/// Does a request of any size leave a shared bus to another drive whenever the request does not
+/// need the bus, and only then?
 #[test]
 fn another_drive_uses_the_bus_in_between() {
     for seed in 0..testkit::repeats(30) {

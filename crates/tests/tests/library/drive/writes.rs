@@ -101,7 +101,7 @@ fn data_must_arrive_before_its_sector_passes() {
 /// Do the media wait for late data if only a later track passes faster than the bus?
 #[test]
 fn data_must_arrive_before_a_faster_track_passes() {
-    // Sectors take 1 ms each on cylinder 0, whose last is LBN 19, and 0.1 ms on cylinder 1.
+    // Sectors take 1 ms each on cylinder 0, whose last LBN is 19, and 0.1 ms on cylinder 1.
     let p = |first_ms: f64| {
         tiny_with(|p| {
             p.bus.write_sector_ms = 0.5;
@@ -134,8 +134,9 @@ fn settling_lengthens_or_shortens_the_way_to_a_write() {
     assert_completions(&settle(2.0), &[(0.0, write(200, 10))], &[4.0]);
     assert_completions(&settle(2.01), &[(0.0, write(200, 10))], &[14.0]);
     assert_completions(&settle(2.01), &[(0.0, read(200, 10))], &[4.01]);
-    // Without arm movement there is no settling. Cylinder 2 (6.0 ms) to cylinder 0: 1.5 ms, or 1.3.
+    // Without arm movement there is no settling.
     assert_completions(&settle(9.0), &[(0.0, write(20, 10))], &[3.0]);
+    // From cylinder 2 to cylinder 0, the arm takes 1.5 ms, or 1.3 ms with a negative settling time.
     let there_and_back = [(0.0, read(400, 10)), (7.1, write(84, 1))];
     assert_completions(&settle(-0.2), &there_and_back, &[7.01, 8.5]);
     assert_completions(&settle(0.0), &there_and_back, &[7.01, 18.5]);
@@ -150,7 +151,7 @@ fn a_flush_waits_for_older_writes_alone() {
         (0.3, Request::flush()),
         (0.4, write(310, 10)),
     ];
-    // On the media at 3.0, 6.0 and, on cylinder 1, 15.5 ms: 4.0 + 1.0 + 10 sectors.
+    // The first write is on the media at 3.0 ms, the second one at 6.0 ms, the third one later.
     assert_completions(&write_back(|_| ()), &requests, &[0.1, 0.25, 6.0, 0.5]);
     let idle = [
         (0.0, Request::flush()),
@@ -330,8 +331,8 @@ fn the_lowest_aligned_lbn_shifts_alignment() {
     assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
 }
 
-/// Returns the rate, in millions of bytes per second, at which sequential writes of `sectors`
-/// sectors each, starting at LBN `first`, are acknowledged.
+/// Returns the rate, in millions of bytes per second, at which sequential writes are acknowledged.
+/// They have `sectors` sectors each and start at LBN `first`, with `outstanding` of them at a time.
 fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f64 {
     let mut drive = Drive::new(profile).expect("a sound profile");
     let mut now = SimTime::ZERO;
