@@ -103,7 +103,10 @@ impl Watched {
             .into_iter()
             .find(|region| region.contains(&found.start));
         let region = region.expect("no excluded block is allocated");
-        assert!(found.end <= region.end, "a run lies in one region");
+        assert!(
+            found.end <= region.end,
+            "the run crosses the end of its region"
+        );
         let away = Some(distance(&region, near));
         match placement {
             Placement::Whole => {
@@ -170,7 +173,7 @@ proptest! {
         for _ in 0..60 {
             if random.once_in(3) && !watched.extents.is_empty() {
                 let at = random.pick(0..watched.extents.len() as u64) as usize;
-                // A part of an extent, often all of it.
+                // Frees each of two parts of an extent with a probability of 3/4.
                 let extent = watched.extents.swap_remove(at);
                 let cut = Block(random.pick(extent.start.0..extent.end.0 + 1));
                 for part in [extent.start..cut, cut..extent.end] {
@@ -237,14 +240,14 @@ proptest! {
 }
 
 /// Returns three tracks of 40, 44 and 36 sectors, with blocks of 8. The traxtents are blocks 0 to
-/// 5, 5 to 10 and 11 to 15; block 10 is excluded.
+/// 4, 5 to 9 and 11 to 14; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
     Allocator::new(partition, AllocatorKind::Traxtent)
 }
 
-/// Does a file continue after an excluded block, across a boundary without one, and after a
-/// traxtent in use?
+/// Does a file continue after an excluded block, and at a boundary without one? Does it take the
+/// longest free run if no traxtent is free?
 #[test]
 fn a_file_continues() {
     let mut allocator = three_tracks();

@@ -14,7 +14,7 @@ use traxtent_layout::Partition;
 use traxtent_map::TrackMap;
 use traxtent_units::{Block, Lbn};
 
-/// Returns a map with these tracks, starting at an LBN.
+/// Returns a map of tracks with these sizes, the first of which begins at LBN `first`.
 fn map(first: u64, sizes: &[u64]) -> TrackMap {
     let mut text = "first_lbn,sectors\n".to_owned();
     let mut next = first;
@@ -33,7 +33,7 @@ fn numbers(range: &Range<Block>) -> impl Iterator<Item = Block> + use<> {
     (range.start.0..range.end.0).map(Block)
 }
 
-/// Any partition with at least one block, of a map of up to 60 tracks, some of them tiny.
+/// Any partition with at least one block, of a map of up to 59 tracks, some of them tiny.
 fn partition() -> impl Strategy<Value = Partition> {
     let sizes = prop_oneof![4 => 20..90_u64, 1 => 1..12_u64];
     let sizes = prop::collection::vec(sizes, 1..60);

@@ -22,7 +22,7 @@ pub(super) fn member(first: u64, sizes: &[u64], data: Range<u64>) -> Member {
     }
 }
 
-/// Any drive of up to 40 tracks with a few sizes, some of them close to each other, and some LBNs
+/// Any drive of up to 45 tracks with a few sizes, some of them close to each other, and some LBNs
 /// reserved at both ends.
 fn any_member() -> impl Strategy<Value = Member> {
     let sizes = prop_oneof![4 => 12..15_u64, 2 => 20..24_u64, 1 => 1..40_u64];
@@ -72,8 +72,8 @@ fn stripes(array: &Array) -> impl Iterator<Item = Stripe<'_>> {
     (0..array.stripes()).map(|number| array.stripe(number).unwrap())
 }
 
-/// Returns the sectors of each member: noise for data, and parity computed directly from its
-/// definition.
+/// Returns the stripe's sectors on each member: noise for data, and parity computed directly from
+/// its definition.
 fn contents(stripe: &Stripe<'_>) -> Vec<Vec<u8>> {
     let noise = |member: u64, k: u64| {
         (member.wrapping_mul(0x9E37) ^ k.wrapping_mul(0x85EB) ^ (k >> 3)) as u8
@@ -186,8 +186,9 @@ proptest! {
         }
     }
 
-    /// Does a stripe consist of the tracks of its rank? Only members with few tracks per size are
-    /// tested: on others, a track with defects may count as one of the usual size.
+    /// Do the tracks of a stripe have the same rank by size on every member? Only members with few
+    /// tracks per size are tested: on others, a track with defects may count as one of the usual
+    /// size.
     #[test]
     fn tracks_are_matched_by_rank(members in prop::collection::vec(any_member(), 3..6), spares in 0..3_u32) {
         let shape = ArrayShape { level: Level::Raid5, chunks: ChunkRule::Tracks, granule: 1, spares };

@@ -167,15 +167,15 @@ impl<'a> Bytes<'a> {
     }
 
     /// Returns whether a plan may be refused: more members are absent than the level tolerates, or
-    /// a member may be unreadable and parity was never made.
+    /// some member is unreadable and parity was never made.
     fn may_refuse(&self) -> bool {
         let StripeHealth {
             unreadable,
             unsynced,
             ..
         } = self.health;
-        let bears = self.array.shape().level.failures_max(self.members.len());
-        self.health.absent().count() > bears || unsynced && !unreadable.is_empty()
+        let tolerated = self.array.shape().level.failures_max(self.members.len());
+        self.health.absent().count() > tolerated || unsynced && !unreadable.is_empty()
     }
 
     /// Fails a member and destroys its content.
@@ -228,7 +228,7 @@ proptest! {
         let capacity = array.capacity().0;
         // Sectors that were never written may hold anything.
         let mut expected = vec![if unsynced { None } else { Some(0) }; capacity as usize];
-        let mut whole = array.shape().level == Level::Raid0;
+        let mut stays_whole = array.shape().level == Level::Raid0;
         for turn in 0..40_u8 {
             let start = rng.below(capacity);
             let most = if rng.below(3) == 0 { capacity } else { 20 };
@@ -249,13 +249,13 @@ proptest! {
                 prop_assert!(agree(&read, &expected[start as usize..end as usize]));
             }
             bytes.health.unreadable = MemberSet::NONE;
-            if !whole && rng.below(10) == 0 {
+            if !stays_whole && rng.below(10) == 0 {
                 match bytes.health.failed.first() {
                     Some(member) => bytes.rebuild(member),
                     None => bytes.fail(rng.below(members) as usize),
                 }
-                // A mirror can lose more members; parity cannot.
-                whole = array.shape().level != Level::Raid1
+                // Some arrays with parity lose no further member. Mirrors may always do.
+                stays_whole = array.shape().level != Level::Raid1
                     && rng.below(4) == 0
                     && bytes.health.failed.is_empty();
             }
@@ -359,8 +359,8 @@ fn the_cheaper_update_is_taken() {
         plain(&plan_write(0..300, MemberSet::NONE).reads),
         [(3, 0..100)]
     );
-    // For the same rows of two chunks both ways cost the same, but the total of rows favours the
-    // one that reads fewer.
+    // Different rows of two chunks: in each row, the chunk and parity are fewer than the three
+    // others.
     let two = plan_write(90..110, MemberSet::NONE);
     assert_eq!(
         plain(&two.reads),

@@ -34,8 +34,8 @@ fn content(files: &[File]) -> Content {
     content
 }
 
-/// Copies blocks as a disk would, to blocks that are free and not excluded. The old location is
-/// freed after the step.
+/// Carries out a move: copies its blocks, then frees the old ones. Asserts that the new ones are
+/// free and not excluded.
 fn apply(step: &Move, partition: &Partition, disk: &mut Content) {
     let from: Vec<Block> = step.from.iter().flat_map(numbers).collect();
     let to: Vec<Block> = numbers(&step.to).collect();
@@ -195,7 +195,7 @@ fn retrofitted() {
         };
         assert!(
             misaligned(&files) * 2 > files.len(),
-            "seed {seed}: too little is misaligned"
+            "seed {seed}: too few files are misaligned before"
         );
         let space = adopt(&partition, &files).unwrap().space();
         let plan = plan_reorganization(&partition, files).unwrap();

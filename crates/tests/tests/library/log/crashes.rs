@@ -1,8 +1,8 @@
 //! Power cuts at every write, on a device that keeps, loses, tears and reorders data that was not
 //! flushed.
 //!
-//! Guards against: reusing a segment before a checkpoint has freed it; accepting a chunk from
-//! before a crash after it; an unfinished checkpoint that leaves no room for the next.
+//! Guards against: reusing a segment before a checkpoint has freed it; accepting, after a crash, a
+//! chunk from before it; an unfinished checkpoint that leaves no room for the next.
 
 use traxtent_layout::log::{Cleaning, Log, LogConfig, LogOp};
 use traxtent_map::TrackMap;
@@ -120,7 +120,7 @@ fn work(seed: u64, steps: u64, lies: bool) -> CrashedDevice {
     let config = filled(&mut rng, &map);
     let watched = CrashedDevice::new(&map, &config, rng.split());
     let mut worker = Worker::format(&map, watched, &config, rng.split());
-    // Old enough that segments are cleaned and used again.
+    // Ages the log, often until segments are cleaned and used again.
     for _ in 0..rng.below(600) {
         worker.step(&mut rng);
     }

@@ -29,7 +29,7 @@ pub(super) struct Device {
     pub(super) lies: bool,
 }
 
-/// The effect of a power cut on the units of 512 bytes that were not durable.
+/// The effect of a power cut on the writes that were not durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     /// All lost.

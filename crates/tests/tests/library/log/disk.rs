@@ -12,7 +12,7 @@ use super::device::{Perform, SECTOR};
 use super::model::{Model, Worker, contents, drain, recover};
 use super::{config, lbns};
 
-/// A model drive that is copied and cut at every write.
+/// A model drive that is copied and cut at every write and flush.
 #[derive(Clone)]
 struct Drive {
     disk: Disk,
@@ -53,7 +53,7 @@ impl Perform for Drive {
             left.disk
                 .submit(left.disk.now(), write, data.clone())
                 .unwrap();
-            // Some are cut while they cross the bus, some on their way to the media.
+            // Some writes are cut while they cross the bus, some on their way to the media.
             left.disk.sleep(Span::from_ms(self.rng.fraction() * 12.0));
         }
         let seed = self.rng.bits();

@@ -162,7 +162,7 @@ fn as_documented() {
 }
 
 /// Is a superblock refused if any bit of its fields is flipped, if it is truncated, or if it is at
-/// the wrong LBN? Does the error for a flipped bit name its location?
+/// the wrong LBN? Does the error for a flipped bit name the superblock's LBN?
 #[test]
 fn damage_is_detected() {
     let bytes = superblock().encode();
@@ -272,7 +272,7 @@ fn a_broken_checkpoint_takes_no_room() {
     for seed in 0..10 {
         let (config, mut worker) = used(seed);
         let mut rng = Rng::new(seed);
-        // Few enough that no cleaning pass begins.
+        // So few writes that no cleaning pass begins.
         for _ in 0..10 {
             worker.write(rng.below(config.blocks));
         }

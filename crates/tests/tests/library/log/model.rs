@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 use super::device::{Perform, SECTOR};
 use super::lbns;
 
-/// The stamp that a block is filled with. 0 marks a block never written.
+/// The stamp that a block is filled with. 0 marks a block without data.
 pub(super) type Stamp = u64;
 
 /// The content of all blocks.
@@ -19,7 +19,7 @@ pub(super) struct Model {
     pub(super) now: Vec<Stamp>,
     /// The content at the last sync.
     pub(super) synced: Vec<Stamp>,
-    /// The changes since then, in order: a block and its new stamp, or several in one change.
+    /// The changes since then, in order. Each consists of one or more blocks with their new stamps.
     pub(super) since: Vec<Vec<(u64, Stamp)>>,
 }
 
@@ -44,8 +44,8 @@ impl Model {
         self.since.clear();
     }
 
-    /// Returns whether a power cut may have left this content: the synced content plus the first
-    /// few changes since.
+    /// Returns whether a power cut may have left this content: the synced content plus any number
+    /// of the changes since, in order.
     pub(super) fn allows(&self, left: &[Stamp]) -> bool {
         let mut state = self.synced.clone();
         let mut changes = self.since.iter();
@@ -72,7 +72,7 @@ pub(super) struct Worker<D> {
     map: TrackMap,
     cleaning: Cleaning,
     next_stamp: Stamp,
-    /// Draws the configuration at reopening.
+    /// Draws the cleaning settings at reopening.
     rng: Rng,
 }
 
@@ -87,7 +87,7 @@ impl<D: Perform> Worker<D> {
             next_stamp: 1,
             rng,
         };
-        worker.drain_and_count();
+        worker.drain_and_check();
         worker
     }
 
@@ -109,7 +109,7 @@ impl<D: Perform> Worker<D> {
         }
     }
 
-    fn drain_and_count(&mut self) {
+    fn drain_and_check(&mut self) {
         self.drain(false);
         assert_accounts(&self.log);
     }
@@ -150,7 +150,7 @@ impl<D: Perform> Worker<D> {
                 self.model
                     .change(range.clone().map(|block| (block, 0)).collect());
                 self.log.trim(range).unwrap();
-                self.drain_and_count();
+                self.drain_and_check();
             }
             75..90 => self.sync(),
             90..92 => {
@@ -161,7 +161,7 @@ impl<D: Perform> Worker<D> {
             }
             92..94 => {
                 self.log.clean().unwrap();
-                self.drain_and_count();
+                self.drain_and_check();
             }
             _ => {
                 let block = rng.below(blocks);
@@ -185,7 +185,7 @@ impl<D: Perform> Worker<D> {
         self.sync();
         self.cleaning.segments = 1 + self.rng.below(4) as u32;
         self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
-        self.drain_and_count();
+        self.drain_and_check();
     }
 }
 

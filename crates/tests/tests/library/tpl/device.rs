@@ -86,14 +86,14 @@ impl Device {
         let mut left = self.clone();
         left.lies = false;
         let fate = rng.below(4);
-        let begun = rng.below(left.pending.len() as u64 + 1) as usize;
+        let prefix = rng.below(left.pending.len() as u64 + 1) as usize;
         let mut at = 0;
         left.pending.retain(|_| {
             at += 1;
             match fate {
                 0 => true,
                 1 => false,
-                2 => at <= begun,
+                2 => at <= prefix,
                 _ => rng.chance(0.5),
             }
         });

@@ -11,7 +11,7 @@ use traxtent_layout::tpl::{Config, PartitionBounds, PartitionCount};
 use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
-/// Returns a map of `tracks` tracks with `sectors` LBNs, or up to 9 fewer.
+/// Returns a map of `tracks` tracks with `sectors` LBNs, or up to 8 fewer.
 fn map_of(tracks: u64, sectors: u64) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let mut first = 0;

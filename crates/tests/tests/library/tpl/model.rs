@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 use super::device::{Device, SECTOR};
 use super::{config, lbns};
 
-/// The values that a sector may hold.
+/// The values that a sector may hold after a power cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Sector {
     /// The value last flushed.
@@ -109,13 +109,17 @@ impl User {
         let mut block = blocks.start;
         for run in self.tpl.runs(blocks.clone()).unwrap() {
             let may = self.tpl.writable(run);
-            let mut copies = may & self.rng.bits() as u32;
-            if copies == 0 || self.rng.chance(0.3) {
-                copies = may;
+            let mut replicas = may & self.rng.bits() as u32;
+            if replicas == 0 || self.rng.chance(0.3) {
+                replicas = may;
             }
             self.stamp += 1;
             let sectors = run.blocks * self.tpl.shape().block_sectors();
-            let places: Vec<u64> = self.tpl.places(run, copies).map(|(_, lbn)| lbn.0).collect();
+            let places: Vec<u64> = self
+                .tpl
+                .places(run, replicas)
+                .map(|(_, lbn)| lbn.0)
+                .collect();
             let first = block * u64::from(self.tpl.shape().block_sectors());
             for sector in 0..u64::from(sectors) {
                 self.sectors[(first + sector) as usize]
@@ -131,7 +135,7 @@ impl User {
                 }
                 self.maybe_crash();
             }
-            self.tpl.record_write(run, copies).unwrap();
+            self.tpl.record_write(run, replicas).unwrap();
             block += u64::from(run.blocks);
         }
     }
@@ -208,7 +212,7 @@ impl User {
         }
     }
 
-    /// Trims the blocks of a layer on some tracks, the last layer if possible.
+    /// Trims the blocks of the last layer in use on a track.
     fn trim_some(&mut self) {
         let track = self.track();
         let state = self.tpl.track(track);
@@ -294,23 +298,23 @@ impl User {
         let size = u64::from(self.tpl.shape().block_sectors());
         let mut block = blocks.start;
         for run in self.tpl.runs(blocks).unwrap() {
-            let copies = self.tpl.current(run);
+            let replicas = self.tpl.current(run);
             for sector in 0..u64::from(run.blocks) * size {
                 let expected = self.sectors[(block * size + sector) as usize].now();
                 if !self.tpl.holds(run.home) {
                     assert_eq!(expected, 0, "block {block}");
                     continue;
                 }
-                for (copy, place) in self.tpl.places(run, copies) {
+                for (replica, place) in self.tpl.places(run, replicas) {
                     let found = self.device.stamp(place.0 + sector);
                     assert_eq!(
                         found, expected,
-                        "block {block}, sector {sector}, copy {copy}"
+                        "block {block}, sector {sector}, replica {replica}"
                     );
                 }
             }
             assert!(
-                run.blocks > 1 || copies != 0,
+                run.blocks > 1 || replicas != 0,
                 "block {block} has no current replica"
             );
             block += u64::from(run.blocks);
@@ -378,14 +382,14 @@ fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
     let size = u64::from(tpl.shape().block_sectors());
     let mut found = Vec::new();
     for run in tpl.runs(0..tpl.shape().blocks()).unwrap() {
-        let copies = tpl.current(run);
+        let replicas = tpl.current(run);
         for sector in 0..u64::from(run.blocks) * size {
             if !tpl.holds(run.home) {
                 found.push(0);
                 continue;
             }
             let mut places = tpl
-                .places(run, copies)
+                .places(run, replicas)
                 .map(|(_, lbn)| device.stamp(lbn.0 + sector));
             let first = places.next().unwrap();
             assert!(

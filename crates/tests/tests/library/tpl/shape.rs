@@ -6,7 +6,7 @@ use traxtent_map::TrackMap;
 
 use super::bounds;
 
-/// Any shape on a map of up to 400 tracks, most of them of one size, and the number of its regions.
+/// Any shape on a map of up to five runs of tracks of one size, and the number of its regions.
 fn shape() -> impl Strategy<Value = (ReplicaMap, u16)> {
     let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
     let runs = prop::collection::vec(run, 1..6);
@@ -92,14 +92,14 @@ proptest! {
             for index in 0..share {
                 let home = BlockHome { track, index };
                 let places: Vec<u64> = shape.replica_lbns(home, count).map(|lbn| lbn.0).collect();
-                for (copy, &place) in places.iter().enumerate() {
+                for (replica, &place) in places.iter().enumerate() {
                     let at = place - mapped.first_lbn.0;
                     prop_assert_eq!(at % block, 0);
-                    let ideal = copy as f64 * blocks as f64 / f64::from(count.get()) + f64::from(index);
+                    let ideal = replica as f64 * blocks as f64 / f64::from(count.get()) + f64::from(index);
                     prop_assert!((ideal - (at / block) as f64).abs() < 1.0);
                     prop_assert!(!std::mem::replace(&mut taken[(at / block) as usize], true));
-                    let next = places.get(copy + 1).map_or(places[0] + blocks * block, |next| *next);
-                    prop_assert!(copy == 0 && places.len() == 1 || next - place >= u64::from(share) * block);
+                    let next = places.get(replica + 1).map_or(places[0] + blocks * block, |next| *next);
+                    prop_assert!(replica == 0 && places.len() == 1 || next - place >= u64::from(share) * block);
                 }
                 if let Some(half) = count.halved() {
                     let kept: Vec<u64> = shape.replica_lbns(home, half).map(|lbn| lbn.0).collect();

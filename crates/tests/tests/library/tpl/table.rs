@@ -10,6 +10,8 @@ use traxtent_units::Rng;
 use super::device::{Device, SECTOR};
 use super::{bounds, config, lbns, map_of};
 
+/// Returns a layout with room for its first three blocks, its device, and the LBNs of the pages of
+/// its table.
 fn formatted(map: &TrackMap) -> (Tpl, Device, Vec<u64>) {
     let (mut tpl, steps) = Tpl::format(map.clone(), lbns(map), &config(bounds(1, 32))).unwrap();
     let mut device = Device::default();

@@ -159,7 +159,7 @@ fn an_old_copy_is_stale() {
         three([pair(0, 4, 4), pair(1, 6, 6), pair(2, 6, 6)]),
         stale(0, 4, 6)
     );
-    // Taken while the volume was served, one generation before the end.
+    // A copy taken while the volume was served, one generation before the end.
     assert_eq!(
         three([pair(0, 5, 5), pair(1, 6, 6), pair(2, 6, 6)]),
         stale(0, 5, 6)
@@ -303,7 +303,7 @@ fn members_that_were_used_apart_to_other_generations() {
     }
     // A member that was declared failed continued.
     split(&alone(0, 5, &[1], &[]), &alone(1, 6, &[], &[]));
-    // Neither a member that only missed writes, nor one that began a round and did not rely on it.
+    // Not split: a member that only missed writes, or that began a round and did not rely on it.
     let begun = SuperblockPair {
         first: alone(0, 4, &[1], &[]).first,
         second: alone(0, 3, &[], &[]).second,
@@ -438,7 +438,7 @@ fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
         .collect()
 }
 
-/// The number of states tested.
+/// The numbers of states and of old copies tested, and of copies refused.
 #[derive(Debug, Default)]
 struct Tally {
     crashes: u64,
@@ -446,8 +446,9 @@ struct Tally {
     refused: u64,
 }
 
-/// Simulates crashes at a moment, in every way. Are the current members assembled, and is every
-/// older copy of a member refused?
+/// Simulates crashes at a moment: in every way if up to ten writes are pending, otherwise in 1,024
+/// random ones. Asserts that the current members are assembled, and that every older copy of a
+/// member is refused.
 fn crash(
     moment: &Moment,
     older: &[Vec<SuperblockPair>],
@@ -579,8 +580,8 @@ fn no_old_copy_is_believed_after_any_crash() {
     );
 }
 
-/// Is a member that was missing when the others continued by force refused, in whichever round it
-/// was cut off?
+/// If the others continued by force without a member, is that member refused when it returns, in
+/// whichever round it was cut off?
 #[test]
 fn a_member_that_returns_is_stale() {
     for seed in 0..20 {

@@ -24,8 +24,8 @@ impl MemberClock for &Memory {
     }
 }
 
-/// Returns a drive of about 270 tracks with room for up to 8 replicas, so that its table has two
-/// pages.
+/// Returns the map of a drive of 270 tracks with room for up to 8 replicas. The table of its volume
+/// has two pages.
 fn map(rng: &mut Rng) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let (mut first, mut sectors) = (0, 18);
@@ -74,7 +74,7 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
 
 fn made(new: &NewVolume, rng: &mut Rng) -> Memory {
     let memory = Memory::new(vec![Drive::new(new.sectors.0, rng)], None);
-    wait(new.make().expect("it fits").write(&&memory)).expect("all is well");
+    wait(new.make().expect("it fits").write(&&memory)).expect("the volume is written");
     memory
 }
 
@@ -90,7 +90,7 @@ fn open(memory: &Memory) -> Result<Volume<'_>, CopiesError> {
 struct History {
     values: Vec<u64>,
     durable: usize,
-    answered: usize,
+    acknowledged: usize,
     busy: bool,
 }
 
@@ -99,7 +99,7 @@ impl History {
         History {
             values: vec![value],
             durable: 0,
-            answered: 0,
+            acknowledged: 0,
             busy: false,
         }
     }
@@ -134,18 +134,19 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
         let sectors = first as usize..(first + count) as usize;
         match rng.below(12) {
             0 => {
-                let answered: Vec<usize> = model.borrow().sectors.iter().map(answered).collect();
-                volume.flush().await.expect("all is well");
-                settled(&model, 0..answered.len(), &answered);
+                let acknowledged: Vec<usize> =
+                    model.borrow().sectors.iter().map(acknowledged).collect();
+                volume.flush().await.expect("the flush succeeds");
+                settled(&model, 0..acknowledged.len(), &acknowledged);
             }
             1..=3 => {
                 let before: Vec<usize> = model.borrow().sectors[sectors.clone()]
                     .iter()
-                    .map(answered)
+                    .map(acknowledged)
                     .collect();
                 let mut bytes = vec![0; count as usize * SECTOR];
                 let read = volume.read(Lbn(first), &mut bytes).await;
-                read.expect("all is well");
+                read.expect("the read succeeds");
                 let model = model.borrow();
                 let found = bytes.chunks_exact(SECTOR).map(value);
                 for ((sector, before), found) in sectors.zip(before).zip(found) {
@@ -182,15 +183,15 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
                     (_, true) => volume.write_through(Lbn(first), &bytes).await,
                     _ => volume.write(Lbn(first), &bytes).await,
                 };
-                done.expect("all is well");
+                done.expect("the write succeeds");
                 for one in &mut model.borrow_mut().sectors[sectors.clone()] {
                     one.busy = false;
-                    one.answered = one.values.len() - 1;
+                    one.acknowledged = one.values.len() - 1;
                 }
                 if through {
                     let written: Vec<usize> = model.borrow().sectors[sectors.clone()]
                         .iter()
-                        .map(answered)
+                        .map(acknowledged)
                         .collect();
                     settled(&model, sectors, &written);
                 }
@@ -199,8 +200,8 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
     }
 }
 
-fn answered(one: &History) -> usize {
-    one.answered
+fn acknowledged(one: &History) -> usize {
+    one.acknowledged
 }
 
 /// Records that values older than these can no longer be found.
@@ -213,7 +214,7 @@ fn settled(model: &Shared, sectors: std::ops::Range<usize>, durable: &[usize]) {
 /// Runs the background work, and yields to the clients in between.
 async fn worker(volume: &Volume<'_>, bits: u64) {
     for _ in 0..bits {
-        volume.work().await.expect("all is well");
+        volume.work().await.expect("background work succeeds");
         later().await;
     }
 }
@@ -221,7 +222,7 @@ async fn worker(volume: &Volume<'_>, bits: u64) {
 /// Returns the content of a volume, and asserts that all readable replicas agree.
 fn all(volume: &Volume<'_>) -> Vec<u64> {
     let mut bytes = vec![0; volume.capacity().0 as usize * SECTOR];
-    wait(volume.read(Lbn(0), &mut bytes)).expect("all is well");
+    wait(volume.read(Lbn(0), &mut bytes)).expect("the read succeeds");
     let values: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
     let tpl = volume.layout();
     let drives = volume.members().drives.borrow();
@@ -230,19 +231,19 @@ fn all(volume: &Volume<'_>) -> Vec<u64> {
         if !tpl.holds(run.home) {
             continue;
         }
-        for (copy, lbn) in tpl.places(run, tpl.current(run)) {
+        for (replica, lbn) in tpl.places(run, tpl.current(run)) {
             for sector in 0..2 {
                 let at = (lbn.0 + sector) as usize * SECTOR;
                 let found = value(&drives[0].visible[at..at + SECTOR]);
                 let expected = values[(2 * block + sector) as usize];
-                assert_eq!(found, expected, "block {block}, copy {copy}");
+                assert_eq!(found, expected, "block {block}, replica {replica}");
             }
         }
     }
     values
 }
 
-/// Runs rounds of several clients with background work, each of which ends with a crash.
+/// Runs rounds of several clients with background work. Each round ends with a crash.
 fn rounds(seed: u64, count: u64) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
@@ -270,9 +271,9 @@ fn rounds(seed: u64, count: u64) {
         }));
         let stop_at = memory.count.get() + 1 + rng.below(300);
         interleave(tasks, &mut rng, || memory.count.get() >= stop_at);
-        // Dropping the volume is like a crash.
+        // Dropping the volume without stopping it is like a crash.
         if done.get() == 4 && rng.chance(0.5) {
-            wait(volume.stop()).expect("all is well");
+            wait(volume.stop()).expect("the volume stops");
         }
         drop(volume);
         // Any of the unflushed writes may have become durable, the last of them torn.
@@ -292,7 +293,7 @@ fn rounds(seed: u64, count: u64) {
         }
         // The content does not change back.
         for _ in 0..rng.below(100) {
-            wait(volume.work()).expect("all is well");
+            wait(volume.work()).expect("background work succeeds");
         }
         assert_eq!(all(&volume), found);
         held = found;
@@ -311,7 +312,8 @@ fn no_read_is_stale() {
     }
 }
 
-/// Returns a volume with random data and all its replicas current.
+/// Returns the memory of a volume with random data whose replicas are all current, its content, and
+/// the source of further random numbers.
 fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
@@ -323,15 +325,15 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     }));
     wait(client(&volume, model, rng.bits(), 60));
     while volume.due().is_some() {
-        wait(volume.work()).expect("all is well");
+        wait(volume.work()).expect("background work succeeds");
     }
     let held = all(&volume);
     drop(volume);
     (memory, held, rng)
 }
 
-/// If a segment as long as a partition is bad on every track with replicas, is all data read from
-/// other replicas, are bad sectors repaired, and is no replica stale afterwards?
+/// If a run of sectors as long as a partition is bad on every track with replicas, is all data read
+/// from other replicas, are bad sectors repaired, and is no replica stale afterwards?
 #[test]
 fn bad_segments_are_fixed() {
     let mut repaired = 0;
@@ -340,7 +342,7 @@ fn bad_segments_are_fixed() {
         let (memory, held, mut rng) = filled(seed);
         let volume = open(&memory).expect("every state reassembles");
         let tpl = volume.layout();
-        let mut in_use = Vec::new();
+        let mut bad = Vec::new();
         for track in tpl.shape().tracks() {
             let count = tpl.track(track).count;
             let sectors = tpl.shape().map().track(track).expect("it is there");
@@ -350,15 +352,15 @@ fn bad_segments_are_fixed() {
             // No run as long as a partition holds two replicas.
             let length = u64::from(tpl.shape().share(track, count)) * 2;
             let first = sectors.first_lbn.0 + rng.below(sectors.sectors.0 - length);
-            in_use.extend(first as usize..(first + length) as usize);
+            bad.extend(first as usize..(first + length) as usize);
         }
-        memory.drives.borrow_mut()[0].bad = in_use;
+        memory.drives.borrow_mut()[0].bad = bad;
         let mut bytes = vec![0; held.len() * SECTOR];
         wait(volume.read(Lbn(0), &mut bytes)).expect("replicas hold it");
         let found: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
         assert_eq!(found, held);
         while volume.due().is_some() {
-            wait(volume.work()).expect("all is well");
+            wait(volume.work()).expect("background work succeeds");
         }
         // Replicas that have not been read yet are found bad when they are read.
         let tpl = volume.layout();
@@ -495,7 +497,7 @@ fn refused() {
         )
     );
     assert!(wait(volume.write(Lbn(0), &[0; 100])).is_err());
-    wait(volume.stop()).expect("all is well");
+    wait(volume.stop()).expect("the volume stops");
     assert_eq!(
         wait(volume.write(Lbn(0), &[0; SECTOR])),
         Err(CopiesError::Stopped)

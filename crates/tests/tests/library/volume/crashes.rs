@@ -6,7 +6,7 @@
 //! torn: all subsets of up to 8 writes, samples beyond. Each state is recovered with all members
 //! and without each of them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::num::NonZero;
 use std::rc::Rc;
 use std::sync::Mutex;
@@ -47,8 +47,8 @@ struct History {
     /// All values ever written. A read that began before a flush may return a value that the flush
     /// has made impossible after a crash.
     ever: Vec<u64>,
-    /// The index of the first value that was not acknowledged.
-    answered: usize,
+    /// The number of values, from the oldest on, that were acknowledged.
+    acknowledged: usize,
     /// True while a write is outstanding.
     busy: bool,
 }
@@ -58,7 +58,7 @@ impl Model {
         let none = History {
             values: vec![0],
             ever: vec![0],
-            answered: 1,
+            acknowledged: 1,
             busy: false,
         };
         Model {
@@ -89,13 +89,7 @@ fn allowed(values: &[u64], sector: u64, bytes: &[u8]) -> bool {
 type Shared = Rc<RefCell<Model>>;
 
 /// Runs one client: a few requests, one after another.
-async fn client(
-    volume: &Volume<&Memory>,
-    model: Shared,
-    seed: u64,
-    requests: u64,
-    ok: &Cell<bool>,
-) {
+async fn client(volume: &Volume<&Memory>, model: Shared, seed: u64, requests: u64) {
     let mut rng = Rng::new(seed);
     let capacity = volume.capacity().0;
     for _ in 0..requests {
@@ -106,26 +100,27 @@ async fn client(
         match rng.below(10) {
             0 | 1 => {
                 // Writes acknowledged when the flush begins are durable when it ends.
-                let answered: Vec<u64> = model
+                let acknowledged: Vec<u64> = model
                     .borrow()
                     .sectors
                     .iter()
-                    .map(|one| one.values[one.answered - 1])
+                    .map(|one| one.values[one.acknowledged - 1])
                     .collect();
                 if volume.flush().await.is_err() {
                     break;
                 }
-                for (one, answered) in model.borrow_mut().sectors.iter_mut().zip(answered) {
-                    if let Some(index) = one.values.iter().position(|value| *value == answered) {
+                for (one, acknowledged) in model.borrow_mut().sectors.iter_mut().zip(acknowledged) {
+                    if let Some(index) = one.values.iter().position(|value| *value == acknowledged)
+                    {
                         one.values.drain(..index);
-                        one.answered -= index;
+                        one.acknowledged -= index;
                     }
                 }
             }
             2 => {
                 let before: Vec<u64> = model.borrow().sectors[sectors.clone()]
                     .iter()
-                    .map(|one| one.values[one.answered - 1])
+                    .map(|one| one.values[one.acknowledged - 1])
                     .collect();
                 let mut bytes = vec![0; count as usize * SECTOR];
                 match volume.read(Lbn(first), &mut bytes).await {
@@ -170,7 +165,7 @@ async fn client(
                 for one in &mut model.borrow_mut().sectors[sectors] {
                     one.busy = false;
                     if done.is_ok() {
-                        one.answered = one.values.len();
+                        one.acknowledged = one.values.len();
                     }
                 }
                 match done {
@@ -181,13 +176,12 @@ async fn client(
             }
         }
     }
-    ok.set(true);
 }
 
 /// Events besides the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
-    /// None.
+    /// Nothing else happens.
     Calm,
     /// A member fails during use.
     Pulled,
@@ -283,7 +277,6 @@ fn run(
         u64::MAX
     };
     let clients = 1 + rng.below(3);
-    let done = Cell::new(false);
     let mut tasks: Tasks<'_> = Vec::new();
     for _ in 0..clients {
         let requests = 2 + rng.below(6);
@@ -292,11 +285,10 @@ fn run(
             Rc::clone(&model),
             rng.bits(),
             requests,
-            &done,
         )));
     }
     if event == Event::Rebuilding {
-        // Two may rebuild concurrently.
+        // One or two tasks rebuild the member, concurrently.
         for _ in 0..1 + rng.below(2) {
             let (every, stripes) = (1 + rng.below(3), 1 + rng.below(4));
             let volume = &volume;
@@ -380,8 +372,8 @@ fn check(
                     .bad
                     .iter()
                     .any(|bad| sectors.contains(bad));
-                // A member pulled a moment before: its stripes in flight have not been settled
-                // without it.
+                // If a member was pulled a moment before, its stripes in flight have not been
+                // settled without it.
                 let is_pulled = moment.event == Event::Pulled && moment.failed.contains(&member);
                 if !is_bad && lost != Some(member) && !is_pulled {
                     return Err(format!(
@@ -397,7 +389,7 @@ fn check(
                 }
                 reported += 1;
             }
-            // A second fault.
+            // A bad sector is a second fault, in addition to the lost member.
             Err(VolumeError::Unreadable(_)) if has_bad && lost.is_some() => {}
             Err(error) => return Err(format!("sector {sector}: {error}")),
         }
@@ -459,7 +451,7 @@ async fn open_later<'a>(
         .ok()
 }
 
-/// The number of states examined, and of sectors reported as lost.
+/// The numbers of states examined, of those with a lost member, and of sectors reported as lost.
 #[derive(Default, Debug)]
 struct Tally {
     states: u64,
@@ -478,7 +470,7 @@ impl Drop for Named {
     }
 }
 
-/// Examines `states` states after crashes of a workload.
+/// Examines up to `states` states after crashes of a workload.
 fn crash(
     seed: u64,
     level: Level,
@@ -558,7 +550,8 @@ fn crash(
 /// in flight either old, new or reported as lost, and do parity and replicas agree afterwards?
 #[test]
 fn nothing_flushed_is_lost() {
-    // Tiny workloads have few states, so more workloads are run to reach the number of states.
+    // Some tiny workloads have fewer states, so there are more workloads than the number of states
+    // requires.
     let seeds = testkit::repeats(SEEDS);
     let progress = testkit::SoakProgress::new("states", seeds * STATES);
     let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));

@@ -1,4 +1,4 @@
-//! Superblocks: their bytes, and that no flipped byte is accepted.
+//! Superblocks: their bytes, and the detection of flipped ones.
 
 use traxtent_layout::raid::{ChunkRule, Level};
 use traxtent_units::{Lbn, Sectors};

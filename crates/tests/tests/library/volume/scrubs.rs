@@ -27,7 +27,7 @@ const PARITY: Repair = Repair {
     ..SECTORS
 };
 
-/// Returns a volume full of data, which is synced.
+/// Returns a synced volume that is full of random data, and the data.
 fn full<'a>(made: &Setup, memory: &'a Memory, rng: &mut Rng) -> (Volume<&'a Memory>, Vec<u8>) {
     let volume = open(&made.array, memory, WriteHole::Closed).unwrap();
     let mut data = vec![0; volume.capacity().0 as usize * SECTOR];
@@ -92,7 +92,7 @@ fn a_flipped_byte_among_three_copies() {
             made.array.stripe(1).unwrap().logical().start
         );
         assert_eq!((difference.rows, difference.repaired), (Sectors(1), false));
-        assert!(data_of(&made, &memory) == flipped, "it wrote");
+        assert!(data_of(&made, &memory) == flipped, "the scrub wrote");
         // The two others outvote this member even if it is named as right.
         let found = scrub(&made, &volume, from(victim));
         assert!(found[1].differences[0].repaired);
@@ -211,7 +211,7 @@ fn a_sync_continues_after_a_lost_sector() {
         let stripes = 0..made.array.stripes();
         let rows = |stripe: u64| made.array.stripe(stripe).unwrap().sectors_on(0).0;
         let Some(stripe) = stripes.into_iter().find(|stripe| rows(*stripe) > 1) else {
-            panic!("stripes have a row each");
+            panic!("every stripe has a single row");
         };
         let lost = if level == Level::Raid1 { 3 } else { 2 };
         for member in 0..lost {

@@ -65,7 +65,8 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
         .expect("they are large enough");
     let members = superblock.members.iter().map(|entry| {
         let mut csv = "first_lbn,sectors\n".to_owned();
-        // Tracks begin with the data area, so that a few sectors make several tracks.
+        // One track up to the data area, then short ones, so that a few sectors make several
+        // tracks.
         csv += &format!("0,{}\n", entry.data.start);
         let mut next = entry.data.start.0;
         while next < entry.sectors.0 {
@@ -91,7 +92,7 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
         .map(|sectors| Drive::new(*sectors, rng))
         .collect();
     let memory = Memory::new(drives, None);
-    wait(format(&sectors).write(&superblock, &&memory)).expect("all is well");
+    wait(format(&sectors).write(&superblock, &&memory)).expect("the members are written");
     Setup {
         array,
         superblock,
