@@ -86,8 +86,8 @@ fn merging_is_one_stream() {
     }
 }
 
-/// Are the steps of a distribution those of the sorted times, and beyond the exact range within its
-/// error, with exact ends?
+/// Are the steps of a distribution those of the sorted times? For large samples, are they within
+/// the stated error, and are the first and the last one exact?
 #[test]
 fn steps_of_the_distribution() {
     for count in [1, 2, 1000, SAMPLES_EXACT, SAMPLES_EXACT + 1, 40_000] {

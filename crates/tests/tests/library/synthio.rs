@@ -231,15 +231,12 @@ fn mixed_generators() {
 /// Do sequential and local requests have the specified frequencies and distances?
 #[test]
 fn shares_of_sequential_and_local_requests() {
-    let mixed = run(&mixed(), 4, &Distribution::Constant(10.0));
-    let mut alone = mixed.arrivals;
     // Only one process, so that each request follows its own predecessor.
     let single = SynthioSpec {
-        generators: vec![self::mixed().generators[0].clone()],
-        ..self::mixed()
+        generators: vec![mixed().generators[0].clone()],
+        ..mixed()
     };
-    alone.clear();
-    alone.extend(run(&single, 4, &Distribution::Constant(10.0)).arrivals);
+    let alone = run(&single, 4, &Distribution::Constant(10.0)).arrivals;
     let pairs = alone.windows(2);
     let sequential = pairs
         .clone()

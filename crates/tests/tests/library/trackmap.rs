@@ -120,7 +120,7 @@ checksum: ";
     let document = include_str!("../../../../docs/reference/trackmap.md");
     assert!(
         document.contains(&text),
-        "the documentation shows this file"
+        "docs/reference/trackmap.md does not show this file"
     );
 }
 
@@ -377,7 +377,7 @@ fn builtin_drives() {
     }
 }
 
-/// Is the file of a drive of 20 TB small, even with a hundred thousand bad sectors?
+/// Is the file of a drive of 20 TB smaller than 10 MiB, even with a hundred thousand bad sectors?
 #[test]
 fn twenty_terabytes() {
     const SLIPS: u64 = 100_000;
@@ -388,7 +388,7 @@ fn twenty_terabytes() {
     let mut random = Random(20);
     for zone in &mut spec.zones {
         let PerSurface::Same(slots) = zone.sectors_per_track else {
-            panic!("surfaces are alike");
+            panic!("the surfaces of a zone differ");
         };
         let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
         let positions = cylinders * surfaces * u64::from(slots);
@@ -412,7 +412,7 @@ fn twenty_terabytes() {
     );
 }
 
-/// Is the file small for a real drive with 21,620 changes of track size?
+/// Is the file of a real drive with 21,620 changes of track size smaller than 300 kB?
 #[test]
 fn maxtor_300_gb() {
     let Some(model) = shared("data/disksim/maxtor300g/maxtor300g.model") else {

@@ -29,7 +29,7 @@ fn units_of_bytes() {
         ("1TB", 1e12),
     ] {
         let RequestSizes::Drawn(size) = spec(&format!("random,size={size}")).size else {
-            panic!("{size} is not the size of a track")
+            panic!("{size} is read as the size of a track")
         };
         assert_eq!(size.unit, LengthUnit::Bytes);
         assert_eq!(size.values, Distribution::Constant(bytes));
@@ -250,7 +250,7 @@ fn toml_refusals_name_the_line() {
         ("grammar = 3\nkind = \"random\"\n", 1),
         ("grammar = 0\nkind = \"random\"\n", 1),
         ("kind = \"random\"\narrive = \"1ms\"\nthink = \"1ms\"\n", 3),
-        // Of two bad values, the first in the file, also if its key is the later one in the
+        // Of two bad values, the first in the file is reported, even if its key is later in the
         // alphabet.
         ("kind = \"random\"\nsize = [1]\nread = [1]\n", 2),
         ("kind = \"random\"\nthink = \"soon\"\nread = 7\n", 2),

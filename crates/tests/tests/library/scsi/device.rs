@@ -314,7 +314,7 @@ fn rcd_switches_read_hits() {
     assert_eq!(device.ms(read), 0.01);
 }
 
-/// Is the sector after the last one in the buffer with read-ahead on, and on the media with any of
+/// Does the buffer serve the sector after a read with read-ahead on, and the media with any of
 /// DRA = 1, DPTL = 0 or a DPTL below the length of the read?
 #[test]
 fn dra_and_dptl_switch_read_ahead() {
@@ -355,7 +355,7 @@ fn read_ahead_ends_at_once() {
         false,
     );
     device.now += Span::from_ms(20.0);
-    // Exactly five sectors have passed by then.
+    // Five sectors, LBNs 2 to 6, had passed when DRA was set.
     assert_eq!(device.ms("28 00 00 00 00 06 00 00 01 00"), 0.01);
     assert!(device.ms("28 00 00 00 00 0a 00 00 01 00") > 0.1);
 }
@@ -592,7 +592,7 @@ fn defects_are_listed() {
     let remark = Sense::new(SenseKey::Recovered, AdditionalSense::DEFECT_LIST_NOT_FOUND);
     assert_eq!(Sense::decode(&response.sense).unwrap(), remark);
     let Payload::Bytes(bytes) = response.data else {
-        panic!("zeros");
+        panic!("a payload of zeros instead of a list");
     };
     let list = DefectList::decode(DefectWidth::Ten, &bytes).unwrap();
     assert_eq!(

@@ -205,7 +205,8 @@ fn sense_data() {
     assert_eq!(sense.key, SenseKey::Recovered);
     assert_eq!(sense.code, AdditionalSense::new(3, 2));
     assert_eq!(sense.information, Some(0x1122_3344_5566_77bb));
-    // The bytes count retries here. With another sense key they would point at a field.
+    // The bytes that depend on the sense key count retries here. With another key, they would point
+    // at a field.
     assert_eq!(sense.field, None);
 }
 

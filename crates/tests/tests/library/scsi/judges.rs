@@ -90,7 +90,7 @@ fn sg_vpd_reads_our_pages() {
         &[
             "Nominal rotation rate: 10025 rpm",
             "3.5 inch",
-            // The wording differs between its versions; SBC-4 has device managed.
+            // The wording differs between versions of sg_vpd. In SBC-4, 2 is device managed.
             "ZONED=2",
         ],
     );

@@ -24,7 +24,7 @@ fn read(columns: &ColumnText<'_>, text: &str) -> Vec<TraceRecord> {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns columns with one unit for all times.
+/// Returns columns with units, and with defaults for everything else.
 fn text<'a>(columns: &'a str, units: &'a [&'a str]) -> ColumnText<'a> {
     ColumnText {
         columns,
@@ -43,8 +43,8 @@ fn record(arrival_ns: u64, measured_ns: Option<u64>, device: u32, request: Reque
     }
 }
 
-/// Does the line of the documentation read lines in the layout of each public collection? The lines
-/// are made up.
+/// Do the specifications in the documentation read lines in the layout of each public collection?
+/// The lines are made up.
 #[test]
 fn public_collections() {
     // MSR Cambridge: timestamp, host, disk, type, offset, size, response time.
@@ -150,7 +150,7 @@ fn public_collections() {
     assert_eq!(requests, [(0.0, Op::Read, 8), (250.0, Op::Write, 16)]);
 }
 
-/// Does the line of the documentation read the output of BCC's biosnoop?
+/// Does the specification in the documentation read the output of BCC's biosnoop?
 #[test]
 fn biosnoop() {
     let columns = text(
@@ -242,7 +242,7 @@ fn layouts() {
     assert_eq!(found[1].request, Request::flush());
 }
 
-/// Do times of day count from the first record, and others as they are?
+/// Do times count from the first record if that is after 3,600 s, and as they are otherwise?
 #[test]
 fn origins() {
     let columns = text("time=1,op=2,lbn=3,sectors=4", &["s"]);
@@ -259,7 +259,7 @@ fn origins() {
 /// Is a wrong unit noticed, where measured times or arrivals show it?
 #[test]
 fn wrong_units() {
-    // 12 ms each, one after the other, stated as 12,000.
+    // Measured times of 12 ms, stated as 12,000.
     let lines: String = (0..100)
         .map(|index| format!("{},R,8,8,12000\n", index * 15_000))
         .collect();

@@ -161,7 +161,7 @@ fn fio_latencies() {
     assert_eq!(found, [(8, 4100, Some(900)), (0, 4690, Some(300))]);
 }
 
-/// Does a log of fio that cannot be used say how to record one that can?
+/// Does the error for an unusable log of fio name the cause, and say how to record a usable one?
 #[test]
 fn other_logs_of_fio() {
     let format = TraceFormat::FioLatency;

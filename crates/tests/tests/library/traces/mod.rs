@@ -116,11 +116,10 @@ fn failure(format: TraceFormat, bytes: &[u8]) -> String {
         .to_string()
 }
 
-fn open(format: TraceFormat, arrival_us: u64, device: u32, request: Request) -> TraceRecord {
-    let arrival = Some(SimTime(arrival_us * 1_000_000));
-    let _ = format;
+/// Returns a record with an arrival time and without a measured time.
+fn arriving(arrival_us: u64, device: u32, request: Request) -> TraceRecord {
     TraceRecord {
-        arrival,
+        arrival: Some(SimTime(arrival_us * 1_000_000)),
         pause: None,
         measured: None,
         device,
@@ -138,7 +137,11 @@ fn formats_are_distinguished() {
             "{format}: `samples` has no trace of it"
         );
     }
-    assert_eq!(samples().len(), TraceFormat::all().count(), "`NAMES`");
+    assert_eq!(
+        samples().len(),
+        TraceFormat::all().count(),
+        "a format has several traces in `samples`"
+    );
     for (format, bytes) in samples() {
         assert_eq!(detect(&bytes).unwrap(), format);
         assert_eq!(format.to_string().parse::<TraceFormat>().unwrap(), format);
@@ -197,9 +200,9 @@ fn disksim_formats() {
     assert_eq!(
         read(format, ASCII.as_bytes()),
         [
-            open(format, 500, 0, Request::read(Lbn(1000), 8)),
-            open(format, 12_250, 2, Request::write(Lbn(2000), 16)),
-            open(format, 13_000, 2, Request::read(Lbn(0), 1)),
+            arriving(500, 0, Request::read(Lbn(1000), 8)),
+            arriving(12_250, 2, Request::write(Lbn(2000), 16)),
+            arriving(13_000, 2, Request::read(Lbn(0), 1)),
         ]
     );
     let semi = |think: u64, measured, request| TraceRecord {
@@ -226,9 +229,9 @@ fn byte_formats() {
     assert_eq!(
         read(format, SPC.as_bytes()),
         [
-            open(format, 551_706, 0, Request::write(Lbn(20_941_264), 16)),
-            open(format, 900_000, 1, Request::read(Lbn(10), 1)),
-            open(format, 1_250_000, 1, Request::read(Lbn(10), 2)),
+            arriving(551_706, 0, Request::write(Lbn(20_941_264), 16)),
+            arriving(900_000, 1, Request::read(Lbn(10), 1)),
+            arriving(1_250_000, 1, Request::read(Lbn(10), 2)),
         ]
     );
     let msr = read(TraceFormat::Msr, MSR.as_bytes());
@@ -266,18 +269,18 @@ fn fio_formats() {
     assert_eq!(
         read(format, FIO_V2.as_bytes()),
         [
-            open(format, 0, 0, Request::read(Lbn(8), 16)),
-            open(format, 500, 1, Request::write(Lbn(0), 1)),
-            open(format, 1500, 1, Request::flush()),
+            arriving(0, 0, Request::read(Lbn(8), 16)),
+            arriving(500, 1, Request::write(Lbn(0), 1)),
+            arriving(1500, 1, Request::flush()),
         ]
     );
     let format = TraceFormat::FioV3;
     assert_eq!(
         read(format, FIO_V3.as_bytes()),
         [
-            open(format, 106, 0, Request::write(Lbn(0), 8)),
-            open(format, 132, 0, Request::flush()),
-            open(format, 1011, 0, Request::read(Lbn(24), 2)),
+            arriving(106, 0, Request::write(Lbn(0), 8)),
+            arriving(132, 0, Request::flush()),
+            arriving(1011, 0, Request::read(Lbn(24), 2)),
         ]
     );
 }
@@ -330,7 +333,7 @@ fn blkparse_events() {
     };
     let at = |ns: u64, device, request| TraceRecord {
         arrival: Some(SimTime(ns * 1000)),
-        ..open(format, 0, device, request)
+        ..arriving(0, device, request)
     };
     let measured = |ns: u64, record| TraceRecord {
         measured: Some(Span(ns * 1000)),

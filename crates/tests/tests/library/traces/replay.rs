@@ -120,7 +120,8 @@ fn replay_paces() {
         replay(validate, text, ReplayPace::default_for(validate)).unwrap(),
         [0.0, 6.0, 13.5]
     );
-    // Pauses from measured times of 1 ms: 4 ms, none because the third arrived before, and 7 ms.
+    // Pauses from measured times of 1 ms: 4 ms; none, because the third request arrived before the
+    // second one completed; 7 ms.
     let measured = "0,h,0,Read,0,512,10000\n50000,h,0,Read,0,512,10000\n55000,h,0,Read,0,512,10000\n\
                     135000,h,0,Read,0,512,10000\n";
     assert_eq!(
