@@ -8,7 +8,8 @@ use traxtent_units::Lbn;
 use crate::disksim_files::csv;
 use crate::random::Random;
 
-/// Returns a drive with one zone: two surfaces, three cylinders, five sectors per track.
+/// Returns the parameters of a drive with two surfaces and four cylinders. Its only zone has three
+/// cylinders and five sectors per track.
 fn g1(scheme: u8, mapping: u8, spares: u8, slips: &str, defects: &str) -> String {
     format!(
         "dm_disk d {{ Number of data surfaces = 2, Number of cylinders = 4, Block count = 30,
@@ -124,7 +125,7 @@ fn defects_divide_their_track() {
     );
 }
 
-/// Do slips rotate the tracks of later cylinders, as DiskSim's skew does?
+/// Do slips rotate the tracks of later cylinders by as much as in DiskSim?
 #[test]
 fn slips_turn_later_cylinders() {
     let geometry = Geometry::build(&import_with(&g1(4, 0, 1, "3", ""), "").unwrap().spec).unwrap();

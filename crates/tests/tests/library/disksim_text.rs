@@ -71,8 +71,8 @@ fn values() {
 /// Is an included file inserted at its `source` statement, with its own line numbers and directory?
 #[test]
 fn included_files() {
-    let document = parse("kind A {\n source inner\n, z = source nothing\n }").unwrap_err();
-    assert_eq!(document, "dir/top:3: source dir/nothing: no such file");
+    let error = parse("kind A {\n source inner\n, z = source nothing\n }").unwrap_err();
+    assert_eq!(error, "dir/top:3: source dir/nothing: no such file");
     let document = parse("kind A { source inner }\nsource sub/a").unwrap();
     let block = document.block("A").unwrap();
     assert_eq!(block.get_list("y").unwrap().unwrap().len(), 3);

@@ -1,4 +1,4 @@
-//! The checks of a description of a layout, on both sides of each bound.
+//! The checks of a layout's description, on both sides of each bound.
 
 use traxtent_model::geometry::{
     Geometry, GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, ZoneSpec,
@@ -15,7 +15,7 @@ fn zone(first_cylinder: u32, last_cylinder: u32, surface: Option<u16>) -> ZoneSp
     }
 }
 
-/// Two surfaces and eight cylinders, with tracks of ten sectors.
+/// Returns a drive of two surfaces and eight cylinders.
 fn drive(zones: Vec<ZoneSpec>) -> GeometrySpec {
     GeometrySpec {
         surfaces: 2,
@@ -187,8 +187,8 @@ fn spares_leave_a_sector() {
         spec.zones[0].spares = spares;
         spec
     };
-    // The spares of a region, the LBNs with one spare per region, the most spares of a region, and
-    // the LBNs that the drive then has.
+    // The scheme, the LBNs with one spare per region, the most spares of a region, and the LBNs
+    // that the drive then has.
     for (sparing, one, most, least) in [
         (Sparing::SectorsPerTrack, 160 - 16, 9, 16),
         (Sparing::SectorsPerCylinder, 160 - 8, 20, 0),
@@ -240,7 +240,8 @@ fn a_zone_holds_what_fits() {
     assert_eq!(built(&drive_end), Ok(5));
 }
 
-/// Are skews for other orders, and irregular turns out of order or beyond the zone, refused?
+/// Are `turn_skew` and `group_skew` refused unless the order is seek-first? With such an order, are
+/// a width of zero tracks and an excessive skew refused?
 #[test]
 fn skews_belong_to_their_order() {
     let mut spec = drive(vec![zone(0, 7, None)]);

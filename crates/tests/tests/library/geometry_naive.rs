@@ -29,8 +29,8 @@ pub(crate) struct Naive {
 }
 
 impl Naive {
-    /// Lays out the zones of `spec`. Returns `None` if the spares are too few for the slips, or the
-    /// zone is too small for its reserved sectors.
+    /// Lays out the zones of `spec`. Returns `None` if a zone's spares are too few for its slips,
+    /// or a zone is too small for its reserved sectors.
     pub(crate) fn build(spec: &GeometrySpec) -> Option<Naive> {
         let mut naive = Naive::default();
         for zone in &spec.zones {

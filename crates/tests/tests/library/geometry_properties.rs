@@ -79,8 +79,9 @@ fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) 
     }
 }
 
-/// Compares the nearest spare with the nearest of all places that hold no LBN and are not bad: by
-/// distance of the cylinder, the outer of two cylinders first, and the surface of the LBN first.
+/// Compares the nearest spare with a search of all places that hold no LBN and are not bad. Nearer
+/// cylinders come first, and of two equally near ones the outer one. Within a cylinder, the search
+/// begins with the surface of the LBN.
 fn compare_spares(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) {
     let is_empty = |place| geometry.lbn_at(place) == Occupant::Empty;
     for sectors in [1, 2] {
@@ -213,7 +214,7 @@ fn compare_pieces(naive: &Naive, geometry: &Geometry, case: &str) {
 }
 
 /// Builds both layouts and compares them. They must also agree on whether the specification can be
-/// built. Returns whether it can.
+/// built. Returns whether it can. Also asserts that the specification survives TOML.
 fn check(spec: &GeometrySpec, case: &str) -> bool {
     let text = toml::to_string(spec).unwrap();
     let read: GeometrySpec = toml::from_str(&text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
@@ -321,7 +322,7 @@ fn random_zone(random: &mut Random, spec: &GeometrySpec, cylinder: u32) -> ZoneS
             remaps.push((random.pick(0..tracks - spares), tracks - 1));
         }
     } else if spares > 2 && slips.is_empty() && !spec.sparing.slips_to_end() && random.once_in(2) {
-        // The last sector of the zone is a spare in most schemes.
+        // In these schemes, the last sector of the zone is a spare.
         let at_end = matches!(spec.sparing, Sparing::SectorsPerZone)
             || (spec.sparing == Sparing::SectorsPerTrack && surfaces > 0);
         let from = near_an_edge(random, sectors, slots[0]);
@@ -381,7 +382,8 @@ fn random_drives_equal_a_naive_layout() {
     );
 }
 
-/// Does every tiny drive, with each possible single slip, agree with the naive layout?
+/// Does every tiny drive, without a slip and with each possible single one, agree with the naive
+/// layout?
 #[test]
 fn all_tiny_drives_equal_a_naive_layout() {
     for order in Order::ALL {
@@ -444,7 +446,7 @@ fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, rese
     }
 }
 
-/// A track of a random tree: cylinder, surface, pattern, sectors in use, revolutions.
+/// A track of a random tree: cylinder, surface, pattern, sectors in use, angle in revolutions.
 type Leaf = (i32, i32, TrackSpec, u32, f64);
 
 fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {

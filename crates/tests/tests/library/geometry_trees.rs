@@ -20,7 +20,8 @@ struct Listed {
     turns: f64,
 }
 
-/// Lists the tracks of a branch, whose node begins at the place and angle of `at`.
+/// Lists the tracks of a branch. The node that contains the branch begins at the cylinder, surface
+/// and angle `at`.
 fn list(tree: &TreeSpec, branch: &BranchSpec, at: (i32, i32, f64), tracks: &mut Vec<Listed>) {
     let first = tracks.len();
     for k in 0..branch.repeat as i32 {
@@ -122,7 +123,7 @@ fn random_tree(random: &mut Random) -> TreeSpec {
     tree
 }
 
-/// Returns a drive for a tree, which mostly has room for it, and begins within it.
+/// Returns a drive with a random tree, which usually lies within the drive.
 fn random_drive(random: &mut Random) -> GeometrySpec {
     let mut tree = random_tree(random);
     let tracks: Vec<Listed> = list_root(&tree).into_iter().flatten().collect();
@@ -321,7 +322,7 @@ fn random_trees_equal_a_list_or_are_refused() {
                 let kind = problem.split(' ').nth(1).unwrap();
                 *refused.entry(kind.to_owned()).or_default() += 1;
             }
-            (Ok(_), Some(problem)) => panic!("{case} was built; {problem}"),
+            (Ok(_), Some(problem)) => panic!("{case} was built, although: {problem}"),
             (Err(error), None) => panic!("{case}: {error}"),
         }
     }

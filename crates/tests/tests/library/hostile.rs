@@ -1,5 +1,5 @@
-//! Hostile descriptions, in which a few bytes describe a large amount of data. Each was found by
-//! fuzzing or by analysis, and is refused before it costs memory or time.
+//! Hostile descriptions, in most of which a few bytes describe a large amount of data. Each was
+//! found by fuzzing or by analysis, and is refused before it costs memory or time.
 
 use traxtent_disksim::load_system;
 use traxtent_model::geometry::{

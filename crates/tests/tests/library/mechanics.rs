@@ -13,7 +13,7 @@ use traxtent_units::{Cylinder, Lbn, SimTime, Span, Surface};
 
 use crate::drive::tiny::{read, tiny_with};
 
-/// Returns speeds and tracks for which the duration of a sector is not a whole number of
+/// Returns mechanics and tracks for which the duration of a sector is not a whole number of
 /// picoseconds.
 fn odd_tracks() -> impl Iterator<Item = (Mechanics, Track)> {
     [
@@ -214,8 +214,9 @@ fn a_three_point_line_keeps_its_points() {
     near(curve.time(3_000), 9.0, 1e-9);
 }
 
-/// Do the root and the line of Ruemmler and Wilkes meet where the published constants make them
-/// meet (HP C2200A: 3.45 + 0.597 sqrt d below 616 cylinders, 10.8 + 0.012 d from there)?
+/// With the published constants (HP C2200A: 3.45 + 0.597 sqrt d below 616 cylinders, 10.8 + 0.012 d
+/// from there), do the root and the line of Ruemmler and Wilkes's curve meet? Do measured times of
+/// the first distances replace the curve?
 #[test]
 fn an_hpl_curve_is_continuous() {
     let hpl = |first_ms: Vec<f64>| SeekSpec::Hpl {
@@ -310,9 +311,9 @@ fn seek_and_head_switch_overlap() {
     }
 }
 
-/// Returns the mean rotational latency, in revolutions, and the share of head switches of reads of
-/// `sectors` sectors at random places and times, on the tiny drive with one surface and many
-/// sectors.
+/// Reads `sectors` sectors at random places and times on the tiny drive, with one surface and many
+/// sectors. Returns the mean rotational latency of the reads on one track, in revolutions, and the
+/// share of reads with a head switch.
 fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
     const TRACK: u32 = 400;
     const COUNT: u64 = 30_000;
@@ -394,31 +395,31 @@ fn rotational_latency_and_head_switches_follow_the_paper() {
 /// Claim P6 (track partition layout): is the expected distance to the nearest of m evenly spaced
 /// replicas on a track of N sectors N/2m?
 #[test]
-fn copies_shorten_the_wait_in_proportion() {
+fn replicas_shorten_the_wait_in_proportion() {
     let profile: Profile = builtin("atlas10k").unwrap();
     let geometry = Geometry::build(&profile.geometry).unwrap();
     let mechanics = Mechanics::new(profile.mechanics.as_ref().unwrap(), geometry.cylinders());
     let track = geometry.track_of(Lbn(0)).unwrap();
     let sector_ps = mechanics.revolution().0 as f64 / f64::from(track.slots);
     let mut rng = Rng::new(6);
-    for copies in [1, 2, 4, 32] {
+    for replicas in [1, 2, 4, 32] {
         let mut sum = 0.0;
         for _ in 0..100_000 {
             let now = SimTime(rng.below(1 << 50));
             let slot = rng.below(u64::from(track.slots)) as u32;
-            let nearest = (0..copies).map(|copy| {
-                let slot = (slot + copy * track.slots / copies) % track.slots;
+            let nearest = (0..replicas).map(|replica| {
+                let slot = (slot + replica * track.slots / replicas) % track.slots;
                 mechanics.wait(now, mechanics.edge(&track, slot))
             });
             sum += nearest.min().unwrap().0 as f64 / sector_ps;
         }
         let (mean, expected) = (
             sum / 100_000.0,
-            f64::from(track.slots) / f64::from(2 * copies),
+            f64::from(track.slots) / f64::from(2 * replicas),
         );
         assert!(
             (mean / expected - 1.0).abs() < 0.01,
-            "{copies} copies: {mean} sectors, not {expected}"
+            "{replicas} replicas: {mean} sectors, not {expected}"
         );
     }
 }

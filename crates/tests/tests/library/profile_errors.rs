@@ -312,7 +312,7 @@ fn every_figure_has_an_origin() {
     }
     assert!(
         with(&[all, ("mechanics.rpm", "measured: ")]).is_err(),
-        "an origin without a source"
+        "an origin without a source is accepted"
     );
     let longest = Provenance(
         [

@@ -179,7 +179,7 @@ fn table_1_of_the_track_aligned_extents_paper() {
 }
 
 /// Does the main drive's first zone have the mean seek time stated in section 5.2, to which its
-/// extent is fitted, and is the bus time of a track right?
+/// extent is fitted, and is the bus time of a track 2 ms?
 #[test]
 fn the_first_zone_of_the_main_drive() {
     let (profile, _) = drive("atlas10k2");
