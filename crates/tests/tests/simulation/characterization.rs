@@ -70,7 +70,7 @@ fn assert_close(name: &str, residuals: &[Residual]) {
     }
 }
 
-/// Do fitted profiles respond as their drives do to workloads that the fit did not use, both reads
+/// Do fitted profiles respond like their drives to workloads that the fit did not use, both reads
 /// alone and reads with writes? Does a characterization take less than five minutes of the drive's
 /// time?
 #[test]
@@ -103,7 +103,7 @@ fn fitted_profiles_respond_as_their_drives() {
 /// reads still differ by 2.1 %.
 const MISSED_IN_NOISE: [(&str, u64, bool); 1] = [("atlas10k2", 70, false)];
 
-/// Do fitted profiles respond as their drives do if the host was unsteady during the
+/// Do fitted profiles respond like their drives if the host was unsteady during the
 /// characterization? The comparison uses a steady host, because the delays of a host are not the
 /// drive's.
 #[test]
@@ -166,7 +166,7 @@ fn fitted_profiles_of_all_drives() {
     }
 }
 
-/// Does a drive respond as its own profile does, whatever its initial angle? Only the first request
+/// Does a drive respond like its own profile, whatever its initial angle? Only the first request
 /// may differ, by about a revolution.
 #[test]
 fn a_drive_responds_as_its_own_profile() {
@@ -251,8 +251,8 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     }
 }
 
-/// On an unsteady host, do nine tenths of the intervals contain the true value, and is no value off
-/// by more than twice the width of its interval?
+/// On an unsteady host, do at least nine tenths of the intervals contain the true value, and is no
+/// value off by more than twice the width of its interval?
 #[test]
 fn intervals_contain_the_true_values() {
     let (mut held, mut all) = (0, 0);

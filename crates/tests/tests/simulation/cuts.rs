@@ -15,7 +15,7 @@ use traxtent_units::Rng;
 
 const SECTORS: u64 = 2048;
 
-/// Returns a drive of 32 MiB with a cache of 64 KB, so that some writes reach the media without a
+/// Returns a drive of 32 MiB with a cache of 64 KiB, so that some writes reach the media without a
 /// flush.
 fn drive() -> Profile {
     let mut profile = builtin("instant").unwrap();
@@ -103,7 +103,7 @@ fn media(file: &Path) -> Vec<u8> {
 }
 
 /// At any speed, does a served drive leave the same bytes as a disk on the virtual clock after the
-/// same commands, and do other seeds leave other bytes?
+/// same commands, and do most seeds leave different bytes?
 #[test]
 fn the_same_commands_and_seed_leave_the_same_bytes() {
     let mut all = std::collections::BTreeSet::new();

@@ -56,8 +56,8 @@ impl Drop for Loop {
     }
 }
 
-/// Asserts that a device is refused as a disk, with measured values as the reason, not a timer tick
-/// or a cache.
+/// Asserts that a device is refused as a rotating disk because of measured values, not because of a
+/// timer tick or a cache.
 fn assert_nothing_turns(device: &mut dyn Target) {
     let error = qualify(device).unwrap_err();
     let ProbeError::NotRotating(why) = &error else {

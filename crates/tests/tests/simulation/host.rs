@@ -52,7 +52,7 @@ impl RequestSource for List {
 
     fn take(&mut self, now: SimTime) -> Option<Arrival> {
         let (at, device, request) = self.requests[self.next];
-        assert_eq!(at, now, "taken when it is due");
+        assert_eq!(at, now, "not taken when it was due");
         let tag = self.next as u64;
         self.next += 1;
         Some(Arrival {
@@ -117,7 +117,7 @@ fn the_host_adds_nothing_while_the_drive_has_room() {
         .collect();
     assert_eq!(
         list.completed, seen_times,
-        "completions are reported to the source in order"
+        "the source received other completions"
     );
 }
 
@@ -150,7 +150,7 @@ fn drives_do_not_disturb_each_other() {
     }
 }
 
-/// Does the host hold back requests that exceed the depth, and submit them in its own order?
+/// Does the host queue requests that exceed the depth, and submit them in its own order?
 #[test]
 fn the_host_orders_requests_beyond_the_depth() {
     let lbns = [9_000_000, 100, 5_000_000, 7_000_000, 3_000_000];

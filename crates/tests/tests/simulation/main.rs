@@ -1,4 +1,4 @@
-//! Tests of the executors.
+//! Tests over several crates, in simulated or real time.
 
 mod characterization;
 mod cuts;

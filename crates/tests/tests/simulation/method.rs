@@ -19,6 +19,7 @@ fn named(name: &str) -> SimTarget {
     drive(builtin(name).unwrap())
 }
 
+/// Returns the relative error of the measured revolution.
 fn off(qualified: &QualifiedMethod, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }

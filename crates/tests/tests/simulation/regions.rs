@@ -1,4 +1,4 @@
-//! Parts of drives.
+//! Probes of parts of drives.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -95,9 +95,9 @@ fn the_timing_method_is_determined_once() {
     );
 }
 
-/// Are tracks found through a cache that cannot be switched off, if reads elsewhere flush it before
-/// each timed read? Does `angle` also find tracks without skew, where only reads across a boundary
-/// reveal the boundary?
+/// Are tracks found through a cache that cannot be switched off, if reads elsewhere replace its
+/// content before each timed read? Does `angle` also find tracks without skew, where only reads
+/// across a boundary reveal the boundary?
 #[test]
 fn through_a_cache_that_stays() {
     let skewless = |name: &str| {

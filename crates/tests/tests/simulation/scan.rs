@@ -78,7 +78,7 @@ fn scan(drive: &Drive, region: Region) -> Scan {
         match found.last() {
             None => found.extend([track.first_lbn, end]),
             Some(last) => {
-                assert_eq!(*last, track.first_lbn, "tracks follow each other");
+                assert_eq!(*last, track.first_lbn, "tracks do not follow each other");
                 found.push(end);
             }
         }
@@ -216,8 +216,8 @@ fn scans_are_exact() {
     }
 }
 
-/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and few
-/// more than three reads per track?
+/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and fewer
+/// than 3.5 reads per track?
 #[test]
 fn the_atlas_takes_less_than_four_hours() {
     let drive = Drive::built_in("atlas10k");
@@ -227,8 +227,8 @@ fn the_atlas_takes_less_than_four_hours() {
     assert!((scan.reads as f64) < 3.5 * tracks, "{} reads", scan.reads);
 }
 
-/// Does the search of a region that begins within a track begin with the next one, on present-day
-/// drives and on small regions?
+/// Does the search of a region that begins within a track begin with the next one, on drives of
+/// several generations and in regions of different sizes?
 #[test]
 fn regions() {
     for name in ["atlas10k", "toshiba-x300", "wd10ears"] {
@@ -245,9 +245,9 @@ fn regions() {
     }
 }
 
-/// Are searches exact that begin with a track of slightly more than a power of two sectors? On a
-/// drive with zero-latency access, a read of almost a whole track ends one revolution after the arm
-/// arrives; its time says nothing about its sectors.
+/// Is a scan exact if each of its places begins with a track of slightly more sectors than a power
+/// of two? On a drive with zero-latency access, a read of almost a whole track ends one revolution
+/// after the arm arrives; its time says nothing about its sectors.
 #[test]
 fn places_that_begin_with_a_track() {
     let drive = Drive::built_in("st2000dm006");
@@ -328,12 +328,7 @@ fn unreadable_lbns_are_skipped() {
             Verify::None,
             &mut sink,
         );
-        assert_eq!(
-            result
-                .expect("interrupted; run it again to resume")
-                .unreadable,
-            [Lbn(lbn)]
-        );
+        assert_eq!(result.expect("the scan ends").unreadable, [Lbn(lbn)]);
         assert_eq!(
             differences(&drive.geometry, region, &found),
             Vec::<String>::new()

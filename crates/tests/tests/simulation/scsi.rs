@@ -204,7 +204,7 @@ fn suspended_caching_shows_the_spindle() {
         target.restore_caching().unwrap();
         assert_eq!(caching(&mut target), found, "{name}");
         assert!(again(&mut target) < Span(revolution.0 / 2), "{name}");
-        // A probe does it like this.
+        // Probes switch caching like this.
         target.switch_caching(false).unwrap();
         target.switch_caching(false).unwrap();
         assert_eq!(again(&mut target), revolution, "{name}");
@@ -251,8 +251,8 @@ fn dropping_restores_caching() {
     );
 }
 
-/// Are only reads and verifications reported as unreadable sectors, and writes with the drive's
-/// reason?
+/// Are medium errors of reads and verifications reported as unreadable sectors, and those of writes
+/// as refusals with the drive's reason?
 #[test]
 fn medium_errors_of_reads_and_writes() {
     let (profile, geometry) = parts(named("atlas10k2"));
@@ -280,7 +280,7 @@ fn medium_errors_of_reads_and_writes() {
         let error = target.request(Request::write(Lbn(0), 8)).unwrap_err();
         assert!(matches!(error, TargetError::Refused(_)), "{error}");
         assert!(error.to_string().contains("medium error"), "{error}");
-        assert!(target.now() > before, "an error takes time");
+        assert!(target.now() > before, "the error took no time");
     }
 }
 

@@ -101,7 +101,7 @@ fn replays_to_the_tick() {
     shallow.queue.depth = 3;
     let mut caching = builtin("cheetah15k7").unwrap();
     caching.cache.write_back = WriteBack::Full;
-    for (profile, take_off_transport) in [
+    for (profile, subtract_transport) in [
         (shallow.clone(), false),
         (shallow, true),
         (caching.clone(), false),
@@ -109,7 +109,7 @@ fn replays_to_the_tick() {
     ] {
         let folder = TempDir::new().unwrap();
         let settings = Settings {
-            subtract_transport: take_off_transport,
+            subtract_transport,
             ..settings(profile.clone(), "20", &folder)
         };
         let log = settings.log.clone().unwrap();
@@ -149,7 +149,7 @@ fn replays_to_the_tick() {
         assert!(served == replayed(&profile, &log), "{}", profile.name);
         let receipt = server.receipt().unwrap();
         assert_eq!(receipt.requests, 8 * each);
-        assert_eq!(receipt.transport_us.max > 0.0, take_off_transport);
+        assert_eq!(receipt.transport_us.max > 0.0, subtract_transport);
     }
 }
 
@@ -179,8 +179,8 @@ fn transport_is_subtracted() {
     server.stop().unwrap();
     // Most requests come just after the preceding response, so almost nothing is subtracted. How
     // late a request comes depends on the machine.
-    let taken_off_ms = server.receipt().unwrap().transport_us.max / 1000.0;
-    assert!(taken_off_ms > 0.0 && taken_off_ms <= 1.0);
+    let subtracted_ms = server.receipt().unwrap().transport_us.max / 1000.0;
+    assert!(subtracted_ms > 0.0 && subtracted_ms <= 1.0);
     let ms = |name| {
         column(&log, name)
             .into_iter()
@@ -191,7 +191,7 @@ fn transport_is_subtracted() {
         .map(|(end, start)| end - start);
     for (waited, modelled) in waited.iter().zip(modelled) {
         assert!(
-            waited + taken_off_ms + 1e-6 >= modelled,
+            waited + subtracted_ms + 1e-6 >= modelled,
             "{waited} of {modelled} ms"
         );
     }
@@ -338,7 +338,7 @@ fn a_power_cut_on_order() {
     send_order(&control, &latent_error).unwrap().unwrap();
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
-    assert!(!control.exists(), "the socket is removed with its server");
+    assert!(!control.exists(), "the socket outlives its server");
 }
 
 /// On a drive that zeroes trimmed sectors, does a trim with force unit access survive every power
@@ -477,7 +477,7 @@ fn a_full_disk_below() {
         let written = server.write(part.clone(), place << 20, false);
         written.and_then(|()| server.flush()).err()
     });
-    let full = full.expect("40 times a quarter of the room");
+    let full = full.expect("the file system has room for only 1 MiB");
     assert_eq!(
         full.errno(),
         rustix::io::Errno::NOSPC.raw_os_error(),

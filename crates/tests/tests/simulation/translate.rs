@@ -1,4 +1,4 @@
-//! The algorithms by translation, compared with the true layout.
+//! The algorithms that use translation, compared with the true layout.
 
 use std::ops::ControlFlow;
 
@@ -29,7 +29,7 @@ fn probe(target: impl Target, algorithm: Algorithm) -> Probed {
         assert_eq!(
             Some(&track.first_lbn),
             starts.last(),
-            "tracks follow each other"
+            "tracks do not follow each other"
         );
         starts.push(Lbn(track.first_lbn.0 + u64::from(track.sectors)));
         ControlFlow::Continue(())

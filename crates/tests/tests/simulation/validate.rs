@@ -1,7 +1,7 @@
 //! The model compared with real drives, and with DiskSim 4.0 on the set-ups that ship with it.
 //!
-//! Each measured trace has 10,000 requests and the time that the real drive took for each. It is
-//! replayed semi-closed through the drive that DiskSim's files describe. The demerit is the RMS
+//! Each measured trace has up to 10,000 requests and the time that the real drive took for each. It
+//! is replayed semi-closed through the drive that DiskSim's files describe. The demerit is the RMS
 //! horizontal distance between the two distributions of service times (Ruemmler and Wilkes, "An
 //! introduction to disk drive modeling", 1994). The bound is what DiskSim itself achieves on the
 //! same files, so nothing here is tuned to a trace.
@@ -168,9 +168,9 @@ fn synthetic_systems_take_as_long_as_in_disksim() {
 
 /// Does the mixed set-up give DiskSim's mean response time within 3 %, in the median of 21 seeds?
 ///
-/// The number of its processes that keep issuing requests is a matter of chance (see the module
-/// `workload::synthio`): DiskSim itself gives 21 to 45 ms, depending on the seed. A mean
-/// over seeds is dominated by a few extreme ones; the median is not.
+/// The number of its processes that keep issuing requests is a matter of chance (see
+/// crates/traxtent-workload/src/synthio.rs): DiskSim itself gives 21 to 45 ms, depending on the
+/// seed. A mean over seeds is dominated by a few extreme ones; the median is not.
 #[test]
 fn the_mixed_system_takes_as_long_as_in_disksim() {
     let folder = testkit::shared_data!("disksim");

@@ -15,7 +15,7 @@ fn drive(name: &str) -> (SimTarget, TrackMap) {
     (SimTarget::new(Arc::new(profile), geometry), map)
 }
 
-fn look(target: &mut SimTarget, map: &TrackMap) -> MapVerdict {
+fn verify(target: &mut SimTarget, map: &TrackMap) -> MapVerdict {
     let mut last = 0;
     verify_on(target, map, 1, &mut |done, all| {
         assert!(last < done && done <= all);
@@ -38,15 +38,18 @@ fn maps_are_confirmed_or_rejected() {
         (&mut by_timing, "timing"),
         (&mut noisy, "timing"),
     ] {
-        match look(target, &own) {
+        match verify(target, &own) {
             MapVerdict::Holds { tested, by: how } => {
                 assert!(tested >= 60 && how == by, "{tested}, {how}")
             }
             verdict => panic!("{by}: {verdict:?}"),
         }
-        assert!(matches!(look(target, &other), MapVerdict::Moved(_)), "{by}");
         assert!(
-            matches!(look(target, &larger), MapVerdict::Moved(_)),
+            matches!(verify(target, &other), MapVerdict::Moved(_)),
+            "{by}"
+        );
+        assert!(
+            matches!(verify(target, &larger), MapVerdict::Moved(_)),
             "{by}"
         );
     }
@@ -56,7 +59,7 @@ fn maps_are_confirmed_or_rejected() {
 #[test]
 fn no_verdict_without_rotation() {
     let (target, map) = drive("instant");
-    let verdict = look(&mut target.without_translation(), &map);
+    let verdict = verify(&mut target.without_translation(), &map);
     assert_eq!(
         verdict,
         MapVerdict::Unknown("its timing is not that of a rotating disk".to_owned())

@@ -1,4 +1,4 @@
-//! Volumes on files.
+//! Volumes on files and block devices.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,8 +74,8 @@ fn scrub(volume: &DeviceVolume) -> u64 {
         .sum()
 }
 
-/// The number of requests out of 300 that may find the journal full. Writes then pause, which is
-/// recorded on the members.
+/// The largest number of requests, out of 300, that may find the journal full. Writes then pause,
+/// which is recorded on the members.
 const PAUSES: u64 = 30;
 /// The largest number of bytes that recording a pause may allocate.
 const PAUSE_BYTES: u64 = 256;
@@ -264,8 +264,8 @@ fn block_devices_side_by_side() {
     }
 }
 
-/// After a member's file is truncated, is no byte wrong, and is the member dropped although a write
-/// would extend the file again?
+/// After a member's file is truncated, is every byte read correctly, and is the member dropped
+/// although a write would extend the file again?
 #[test]
 fn a_file_cut_short() {
     for length in [0, 3 << 20] {

@@ -216,7 +216,8 @@ fn holes_read_as_zeros() {
         let service = Arc::new(service);
         let mounted = Mounted::of(&service);
         let file = open(&mounted);
-        // The number of pieces of at most 8,192 bytes into which the whole sectors are divided.
+        // The offset and length of a hole, and the number of pieces of at most 8,192 bytes into
+        // which its whole sectors are divided.
         for (offset, count, pieces) in [
             (1000, 20_000, 3),
             (512, 1024, 1),

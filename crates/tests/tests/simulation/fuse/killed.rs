@@ -23,7 +23,7 @@ use super::loop_device::UnmountOnDrop;
 use super::service::MemoryService;
 use super::{export, needs_fuse, run, text};
 
-/// The variable that tells the test binary to serve: the directory.
+/// The variable that makes the test binary serve. Its value is the directory.
 const DIRECTORY: &str = "TRAXTENT_TEST_FUSE";
 /// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::killed::a_killed_server_leaves_nothing_hanging";

@@ -51,7 +51,10 @@ fn the_kernel_sees_the_drive() {
         let direct = Path::new("/sys/block").join(name).join("loop/dio");
         assert_eq!(fs::read_to_string(direct).unwrap(), "1\n");
         mounted.stop();
-        assert!(queue(&device, "../size") == "0", "it is still attached");
+        assert!(
+            queue(&device, "../size") == "0",
+            "the device is still attached"
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use traxtent_server::fuse::{FuseError, Mount};
 use super::service::MemoryService;
 use super::{export, needs_fuse};
 
-/// The variable that gives an ordinary user the directory.
+/// The variable that makes the test binary serve as an ordinary user. Its value is the directory.
 const DIRECTORY: &str = "TRAXTENT_TEST_FUSE_USER";
 /// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::users::ordinary_users_can_serve";

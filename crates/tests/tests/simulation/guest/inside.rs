@@ -49,11 +49,11 @@ pub(super) fn run() {
 fn scsi(path: &str) -> ScsiTarget<SgTransport> {
     match open(Path::new(path)).unwrap() {
         Device::Scsi(target) => *target,
-        Device::Block(_) => panic!("{path} takes SCSI commands"),
+        Device::Block(_) => panic!("{path} was opened as a block device"),
     }
 }
 
-/// Are bytes transferred in both directions, and are refusals returned with their sense data?
+/// Is the data of an INQUIRY received, and are refusals returned with their sense data?
 fn inquiry_by_bytes() {
     for path in [GENERIC, DISK] {
         let mut transport = SgTransport::open(Path::new(path)).unwrap();
@@ -76,8 +76,8 @@ fn inquiry_by_bytes() {
     }
 }
 
-/// Are model, serial number, capacity and sector sizes those with which the disk was created, both
-/// by SCSI and through the block device?
+/// Are model, capacity and sector sizes those with which the disk was created, and is there a
+/// serial number, both by SCSI and through the block device?
 fn identity() {
     let by_scsi = scsi(GENERIC).identity().clone();
     assert_eq!(
@@ -122,7 +122,7 @@ fn mode_pages() {
     let mut target = scsi(DISK);
     assert_eq!(caching_page(&mut target), found);
 
-    // The disk declares that a host may not switch its read cache, and the target relies on this.
+    // The target switches off the read cache only if the disk declares that a host may do so.
     let mask = target
         .mode_page(CACHING_PAGE, PageValues::Changeable)
         .unwrap();
@@ -246,8 +246,8 @@ fn used_as_swap() {
     assert_eq!(in_use(Path::new(DISK)), None);
 }
 
-/// Is the disk refused as a rotating one, both when it completes immediately and when it completes
-/// by the kernel's timer?
+/// Is the disk refused as a rotating one, both when it completes after 20 µs and when it completes
+/// at a tick of the kernel's timer?
 fn no_spindle() {
     let delay = |name: &str, value: &str| {
         fs::write(format!("/sys/bus/pseudo/drivers/scsi_debug/{name}"), value).unwrap();
