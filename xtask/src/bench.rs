@@ -32,10 +32,10 @@ pub(crate) struct Options {
 enum Subject {
     /// Requests per second that the simulator completes
     Sim {
-        /// Largest number of requests in the table of growth
+        /// Largest number of requests in the table of rate and memory by number of requests
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
-        /// Alternate the benchmark of this commit with it, and print the ratios
+        /// Alternate with the benchmark of COMMIT, and print the ratios of the rates
         #[arg(long, value_name = "COMMIT", conflicts_with = "most")]
         against: Option<String>,
     },

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::tally::Tally;
 use crate::{packages, shell};
 
-/// The version that is installed if no mdBook is there.
+/// The version that is installed if mdBook is missing.
 const MDBOOK: &str = "0.5.4";
 
 /// The features of mdBook that the book uses.
@@ -134,8 +134,8 @@ fn read(chromium: &Path, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a page fits, that its pictures appear, and that its links lead into the book or, as
-/// links that a reader may follow, to the web.
+/// Checks that a page fits, that its pictures appear, and that its links to files lead into the
+/// book. Links to the web are not followed.
 fn sound(read: &Read, root: &Path, targets: &HashMap<PathBuf, &HashSet<String>>) -> Result<()> {
     ensure!(
         read.scroll <= read.width,
@@ -164,8 +164,8 @@ fn sound(read: &Read, root: &Path, targets: &HashMap<PathBuf, &HashSet<String>>)
     Ok(())
 }
 
-/// Adds the paths of the pages below `folder`, relative to `root`, but for the page with all pages
-/// in it.
+/// Adds the paths of the pages below `folder`, relative to `root`, except those that mdBook adds:
+/// the page for printing, the table of contents, and the page for errors.
 fn find_pages(root: &Path, folder: &Path, pages: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,9 +1,9 @@
 //! A check that the modules of a crate import each other without cycles, other than between a
 //! module and those inside it.
 //!
-//! It reads `use` declarations and paths that begin with `crate::` or `super::`, and leaves out
-//! comments and modules of tests. An import of an item that another module re-exports counts as an
-//! import of that other module.
+//! It reads all paths that begin with `crate::`, `super::` or `self::`, in `use` declarations and
+//! elsewhere, and leaves out comments and modules of tests. An import of an item that another
+//! module re-exports counts as an import of that other module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

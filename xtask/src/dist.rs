@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: the tarball and the Debian package, and a trial of the package.
+//! `cargo xtask dist`: the tarball, the Python wheel and the Debian package, and trials of them.
 //!
-//! The package is laid out as a tree and packed by `dpkg-deb`. It is then installed in a Debian
-//! root that contains only Debian's required packages, and the command is run there. Files have the
-//! time of the commit, so that the same commit and compiler produce the same bytes.
+//! The Debian package is laid out as a tree and packed by `dpkg-deb`. It is then installed in a
+//! Debian root that contains only Debian's required packages, and the command is run there. Files
+//! have the time of the commit, so that the same commit and compiler produce the same bytes.
 
 mod deb;
 mod documents;
@@ -21,7 +21,7 @@ use crate::{packages, python, shell};
 /// The options.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Do not try the package in a Debian root
+    /// Do not try the tarball and the Debian package in a Debian root
     #[arg(long)]
     no_trial: bool,
 }
@@ -260,7 +260,7 @@ impl Artifacts {
         Ok(())
     }
 
-    /// Copies the C library with its header to their places.
+    /// Copies the C library, its header and its file for pkg-config to their places.
     fn lay_out_library(&self, tree: &Path, place: impl Fn(&Place) -> &'static str) -> Result<()> {
         let libraries = tree.join(place(&LIBRARY));
         let archive = libraries.join(file_name(&self.archive));

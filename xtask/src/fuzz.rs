@@ -41,7 +41,7 @@ const SMOKE_PROFILE: &str = "fuzz-smoke";
 const SEARCH_PROFILE: &str = "fuzz";
 /// A smoke run ends after this time even if its runs are not done.
 const SMOKE_SECONDS: u32 = 20;
-/// Well above the number of runs after which four bytes are found.
+/// The runs of a canary. The four bytes that trigger its bug are found after far fewer.
 const CANARY_RUNS: u64 = 2_000_000;
 
 /// The parameters of the search.

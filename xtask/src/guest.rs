@@ -125,8 +125,8 @@ impl Apt {
 }
 
 /// Returns the line of `sources.list` for the backports of the machine's release. They are at the
-/// same location as the release, whose name, unlike those of updates, has no suffix, and whose
-/// component is `main`. `targets` are lines of release, component and location.
+/// location of the release itself. Its line has the component `main`, and a name without the suffix
+/// that updates have. `targets` are lines of release, component and location.
 fn backports_line(targets: &str, has_keys: bool) -> Option<String> {
     let signed_by = match has_keys {
         true => format!("[signed-by={KEYS}] "),

@@ -30,8 +30,8 @@ pub(crate) fn cargo_test(command: Command) -> Result<Tally> {
     run_tests(command, "cargo test", Shown::AtOnce).0
 }
 
-/// Same as [`cargo_test`] for a command of the given name. The lines that it has not printed are
-/// also returned.
+/// Runs a test command of the given name, like [`cargo_test`]. With [`Shown::AtEnd`], the lines are
+/// returned instead of printed.
 pub(crate) fn run_tests(
     mut command: Command,
     name: &str,
@@ -89,7 +89,7 @@ enum Section {
 }
 
 impl Reader {
-    /// Processes one line of standard output.
+    /// Processes one line of output.
     pub(crate) fn line(&mut self, line: &str) -> Show {
         if line.starts_with("running ") {
             self.end_binary();

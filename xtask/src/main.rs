@@ -36,7 +36,7 @@ enum Verb {
     Test,
     /// Measure, and print the machine, the seed and the commit with the figures
     Bench(bench::Options),
-    /// Probe random drives blind, and compare the results with the drives
+    /// Probe random drives without knowledge of their layouts, and compare the results with them
     Blind(blind::Options),
     /// Search for inputs that break a parser
     Fuzz(fuzz::Options),
@@ -46,7 +46,7 @@ enum Verb {
     Planted(planted::Options),
     /// Change the model in small ways with cargo-mutants, and count the changes that tests catch
     Mutants(mutants::Options),
-    /// Make the tarball and the Debian package, and try the package in a root without Rust
+    /// Make the tarball, the Python wheel and the Debian package, and try them without Rust
     Dist(dist::Options),
     /// Build the Python package with the libraries of the tests, install it, and run its checks
     Python,

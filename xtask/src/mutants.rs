@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{shell, tree};
 
-/// The version that is installed if no cargo-mutants is there.
+/// The version that is installed if cargo-mutants is missing.
 const CARGO_MUTANTS: &str = "27.1.0";
 
 /// The modules that are changed, below `crates/traxtent-model/src`.
@@ -61,7 +61,7 @@ const SLOW_TESTS: [&str; 7] = [
     "hostile::thousands_of_slips_are_refused",
 ];
 
-/// The time after which a test with a mutant counts as caught, in seconds.
+/// The time in seconds after which the tests of a mutant are stopped. It then counts as caught.
 const TIMEOUT: &str = "180";
 
 /// The memory that a mutant may use, in KiB.
@@ -214,7 +214,7 @@ struct CargoMutants {
 }
 
 impl CargoMutants {
-    /// Returns a command on the copy, which stops at a limit of memory.
+    /// Returns a command that runs on the copy, with bounded memory.
     fn command(&self, program: &Path) -> Command {
         let mut shell = shell::at_root(Command::new("sh"));
         shell
@@ -338,7 +338,7 @@ impl Outcomes {
         })
     }
 
-    /// Drops the mutants that were not asked for.
+    /// Drops the mutants that were not requested.
     fn among(mut self, chosen: &[String]) -> Outcomes {
         for list in [&mut self.caught, &mut self.survivors, &mut self.unviable] {
             list.retain(|name| chosen.contains(name));
@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Is the text of a regular expression escaped?
+    /// Are the names of mutants escaped for regular expressions?
     #[test]
     fn names_are_escaped() {
         assert_eq!(

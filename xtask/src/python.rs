@@ -46,7 +46,7 @@ pub(crate) fn test(preparation: Preparation, soak: Option<u64>) -> Tally {
         }
     };
     tally.check("the Python package, built and installed", Ok(()));
-    // The static checks have one process each, as pytest has.
+    // The static checks run one after the other, beside pytest, which has one process.
     std::thread::scope(|scope| {
         let checks = scope.spawn(|| static_checks(&folder));
         match pytest(&folder, soak) {

@@ -23,7 +23,7 @@ impl Tally {
         }
     }
 
-    /// Counts one check that could not be made.
+    /// Counts one check that could not be performed.
     pub(crate) fn skip(&mut self, name: &str, reason: impl fmt::Display) {
         self.skips.push(format!("{name}: {reason}"));
     }

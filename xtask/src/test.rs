@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("tests");
-    // Tests of real time leave the processor idle for much of their time.
+    // Tests in real time leave the processor idle for much of their time.
     let fuzz_build = fuzz::start_smoke_build();
     let environment = python::start_preparation(false);
     let packaging = std::thread::spawn(|| shell::run(&mut package()));
@@ -110,9 +110,10 @@ const PUBLISHED: [&str; 9] = [
     "traxtent-volume",
 ];
 
-/// Does the same as `cargo publish --dry-run` without contacting the registry: packs the crates
-/// without I/O, and builds them from the packages' contents alone. Runs at low priority beside the
-/// tests, in a build folder of its own because builds in one folder wait for each other.
+/// Returns a command that does the same as `cargo publish --dry-run` without contacting the
+/// registry: it packs the crates of [`PUBLISHED`], and builds them from the packages' contents
+/// alone. It runs at low priority beside the tests, in a build folder of its own because builds in
+/// one folder wait for each other.
 fn package() -> Command {
     let folder = shell::target_dir().join("packaged");
     forget_packages(&folder);

@@ -14,7 +14,7 @@ pub(super) struct Options {
     /// Duration of each load in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
-    /// Measure only one of the two
+    /// Measure only the speed, or only the timing accuracy
     #[arg(long)]
     only: Option<ServePart>,
     /// Measure accuracy at this depth of the client's queue only
@@ -37,7 +37,7 @@ enum ServePart {
     Truth,
 }
 
-/// The least acceptable rate, as a share of nbdkit's memory plugin.
+/// The least acceptable rate, as a share of that of nbdkit's memory plugin.
 const SHARE_LEAST: f64 = 1.0;
 /// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;

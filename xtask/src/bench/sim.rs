@@ -5,7 +5,8 @@ use anyhow::Result;
 use super::against;
 use crate::shell;
 
-/// Measures two workloads, and the growth up to `most` requests.
+/// Measures two workloads, and how rate and memory change with the number of requests, up to
+/// `most`.
 pub(super) fn run(seed: u64, most: u64) -> Result<()> {
     shell::run(shell::bench("traxtent-sim", "sim").args([seed.to_string(), most.to_string()]))
 }

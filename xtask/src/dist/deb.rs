@@ -26,8 +26,8 @@ const LINT_SUPPRESSED: &[&str] = &[
     "initial-upload-closes-no-bugs",
     // The package contains the same documents as the tarball.
     "extra-license-file",
-    // The C library comes with the command. Its interface can still change, so that its name has no
-    // version, and it is for native programs only.
+    // The C library comes with the command. Its interface can still change, so its name has no
+    // version. It is for native programs only.
     "package-name-doesnt-match-sonames",
     "pkg-config-unavailable-for-cross-compilation",
     "shared-library-lacks-version",

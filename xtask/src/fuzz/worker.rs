@@ -41,7 +41,8 @@ impl fmt::Display for Job {
 pub(super) enum Outcome {
     /// No input broke the target.
     Sound { summary: String },
-    /// An input broke the target. It is missing only if the process died before it could save it.
+    /// An input broke the target. `input` is `None` only if the process died before it could save
+    /// the input.
     Broken {
         cause: String,
         input: Option<PathBuf>,
