@@ -282,7 +282,7 @@ impl Disk {
 
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "a Disk cannot be pickled; pickle its Drive, and create a Disk from it where it is used",
+            "a Disk cannot be pickled; pickle its Drive, and create the Disk where it is used",
         ))
     }
 
