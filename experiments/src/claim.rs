@@ -62,11 +62,11 @@ pub enum Tolerance {
     Absolute(f64),
     /// This fraction of the published number.
     Relative(f64),
-    /// From the published number divided by this factor to their product.
+    /// From the published number divided by this factor to the published number multiplied by it.
     Factor(f64),
     /// No tolerance.
     Exact,
-    /// Any larger value.
+    /// The published number, or more.
     AtLeast,
     /// Any value up to this, in the unit of the claim, whatever was published.
     AtMost(f64),

@@ -28,7 +28,7 @@ pub struct Experiment {
     pub measurement: &'static Measurement,
     /// Whether the experiment replays the traces that come with DiskSim.
     pub traces: bool,
-    /// Known differences from the paper's setup.
+    /// Known differences from the paper's set-up.
     pub differences: Option<String>,
     /// The paper's figure that is redrawn.
     pub figure: Option<FigureSpec>,
@@ -85,7 +85,7 @@ pub enum SpecError {
         key: String,
         /// The invalid value.
         value: String,
-        /// The expected value.
+        /// The valid values, or why this one is invalid.
         expected: &'static str,
     },
 }

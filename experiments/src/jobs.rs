@@ -9,11 +9,11 @@ use traxtent_model::profile::OriginKind;
 
 use crate::data_sheet::{DataSheet, data_sheet};
 
-/// The relative tolerance of the rate of 128 KiB reads to the streaming rate, and of the streaming
-/// rate to the manufacturer's rate.
+/// The tolerated relative difference between the rate of 128 KiB reads and the streaming rate, and
+/// between the streaming rate and the manufacturer's rate.
 pub const RATE_TOLERANCE: f64 = 0.1;
-/// The relative tolerance of the mean time of a random read to the average seek plus half a
-/// revolution.
+/// The tolerated relative difference between the mean time of a random read and the average seek
+/// plus half a revolution.
 pub const ACCESS_TOLERANCE: f64 = 0.15;
 /// The relative loss at a larger size or depth above which a reason is needed.
 pub const DROP_TOLERANCE: f64 = 0.025;

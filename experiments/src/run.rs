@@ -82,7 +82,7 @@ pub enum RunError {
 /// Runs experiments. Calls `progress` after each measurement, from any thread.
 ///
 /// # Errors
-/// Returns the error of the first measurement that fails.
+/// Returns an error if a measurement fails, or the store cannot be used.
 ///
 /// # Panics
 /// Panics if a measurement has a different number of values than its experiment's claims need.

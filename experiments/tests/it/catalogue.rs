@@ -115,8 +115,8 @@ fn names_select_their_claims() {
     );
 }
 
-/// Does every published point belong to a series of its figure, and can the figures that take only
-/// seconds be drawn?
+/// Can the figures that take only seconds be drawn, and does each of their published points belong
+/// to a series?
 #[test]
 fn figures_have_their_published_series() {
     let drawn: Vec<_> = experiments()
