@@ -11,7 +11,7 @@ use crate::{Disk, Status};
 /// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
 /// picoseconds if the call succeeds.
 ///
-/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 /// `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
 /// respond, and `TRAXTENT_FAILED` if the file cannot be read.
 ///
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn traxtent_read(
 /// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
 /// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
 ///
-/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 /// `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
 /// the file does not accept the data.
 ///
