@@ -11,7 +11,7 @@ use cap::Cap;
 use fuzz::{CANARIES, TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 
-/// The maximum memory of the process in bytes, and so of a target.
+/// The maximum memory of the process, and therefore of a target, in bytes.
 const MEMORY_LIMIT: usize = 256 << 20;
 
 #[global_allocator]
