@@ -82,8 +82,8 @@ impl JournalSpace {
         (position, self.next - 1)
     }
 
-    /// Marks all records as settled that precede the last one. The last one has `sectors` sectors,
-    /// and is durable.
+    /// Marks all records before the last one as settled. The last one has `sectors` sectors, and is
+    /// durable.
     pub(super) fn settled(&mut self, sectors: u64) {
         self.free_to = self.head - sectors;
         self.tail = self.next - 1;

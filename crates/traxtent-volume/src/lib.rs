@@ -65,7 +65,7 @@ mod xor;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as Now, MutexGuard as NowGuard};
+use std::sync::{Arc, Mutex as BlockingMutex, MutexGuard as BlockingGuard};
 
 use async_lock::{Mutex, RwLock};
 use smallvec::SmallVec;
@@ -122,10 +122,10 @@ pub struct Volume<M: MemberIo> {
     /// Held in shared mode by every read and write.
     gate: RwLock<State>,
     stripes: Vec<Mutex<()>>,
-    ring: Now<JournalSpace>,
+    ring: BlockingMutex<JournalSpace>,
     flushers: Vec<Flusher>,
     /// Stripe buffers of completed requests.
-    idle: Now<Vec<StripeBuffers<M::Buffer>>>,
+    idle: BlockingMutex<Vec<StripeBuffers<M::Buffer>>>,
     /// The number of stripes, from the first on, that are valid on the member being rebuilt.
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
@@ -134,7 +134,7 @@ pub struct Volume<M: MemberIo> {
     recovered: Option<u64>,
     is_read_only: bool,
     /// A copy of the state for [`Volume::snapshot`], updated with every change.
-    known: Now<Snapshot>,
+    known: BlockingMutex<Snapshot>,
 }
 
 /// A copy of a volume's last state, for callers that must not wait for requests.
@@ -190,7 +190,7 @@ impl<M: MemberIo> Volume<M> {
             sector_bytes: superblock.sector_bytes as usize,
             hole,
             stripes: (0..LOCKS).map(|_| Mutex::new(())).collect(),
-            ring: Now::new(JournalSpace::new(journal)),
+            ring: BlockingMutex::new(JournalSpace::new(journal)),
             flushers: superblock
                 .members
                 .iter()
@@ -204,7 +204,7 @@ impl<M: MemberIo> Volume<M> {
             repaired: AtomicU64::new(0),
             recovered: None,
             is_read_only: false,
-            known: Now::new(Snapshot {
+            known: BlockingMutex::new(Snapshot {
                 superblock: superblock.clone(),
                 broken: false,
             }),
@@ -215,7 +215,7 @@ impl<M: MemberIo> Volume<M> {
                 read_only: false,
             }),
             array,
-            idle: Now::default(),
+            idle: BlockingMutex::default(),
             members,
         }
     }
@@ -519,7 +519,7 @@ impl<M: MemberIo> Volume<M> {
         failures(&ops)
     }
 
-    fn ring(&self) -> NowGuard<'_, JournalSpace> {
+    fn ring(&self) -> BlockingGuard<'_, JournalSpace> {
         self.ring.lock().expect("no holder of the lock panics")
     }
 

@@ -61,7 +61,7 @@ impl State {
     /// volume is being stopped.
     fn job(&self, revolution: Span, settling: bool) -> Option<(Job, Span)> {
         let first = self.tpl.shape().tracks().start;
-        if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
+        if let Some(track) = self.track.filter(|track| self.is_out_of_date(*track)) {
             return Some((Job::Sync(track), IDLE_BEFORE_PASSING.min(revolution)));
         }
         let stale = self.next_stale(self.next.sync);
@@ -101,7 +101,7 @@ impl State {
     }
 
     /// Returns whether a track has out-of-date replicas that may be written.
-    fn is_behind(&self, track: usize) -> bool {
+    fn is_out_of_date(&self, track: usize) -> bool {
         let on = self.tpl.stale(BlockHome { track, index: 0 });
         on.take_while(|(home, _)| home.track == track)
             .any(|(home, current)| self.missing(home, current) != 0)
@@ -166,20 +166,20 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     pub async fn work(&self) -> Result<bool, CopiesError> {
         self.check_writable()?;
         let job = self.state().job(self.revolution, false);
-        self.carry_on(job.map(|(job, _)| job)).await
+        self.run_job(job.map(|(job, _)| job)).await
     }
 
     /// Does one unit of the work required before the volume is stopped.
     pub(super) async fn settle(&self) -> Result<bool, CopiesError> {
         let job = self.state().job(self.revolution, true);
-        self.carry_on(job.map(|(job, _)| job)).await
+        self.run_job(job.map(|(job, _)| job)).await
     }
 
-    async fn carry_on(&self, job: Option<Job>) -> Result<bool, CopiesError> {
+    async fn run_job(&self, job: Option<Job>) -> Result<bool, CopiesError> {
         let Some(job) = job else { return Ok(false) };
         let (track, done) = match job {
             Job::Sync(track) => (track, self.sync(track).await),
-            Job::Rewrite(home) => (home.track, self.fix(home).await),
+            Job::Rewrite(home) => (home.track, self.rewrite(home).await),
             Job::Resync(track) => (track, self.resync(track).await),
             Job::Split => {
                 let done = self.split_some().await;
@@ -229,7 +229,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     /// Rewrites all replicas of a block that no replica holds completely.
-    async fn fix(&self, home: BlockHome) -> Result<(), CopiesError> {
+    async fn rewrite(&self, home: BlockHome) -> Result<(), CopiesError> {
         let run = BlockRun { home, blocks: 1 };
         let _page = self.page(run).read().await;
         let _track = self.track(home.track).write().await;

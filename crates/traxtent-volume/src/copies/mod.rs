@@ -26,7 +26,8 @@
 //!
 //! Locks are taken in this order:
 //! - the lock for plans, which are carried out one at a time
-//! - the locks of the table's pages: exclusive for a plan, shared for requests
+//! - the locks of the table's pages: exclusive for a plan that changes the table, shared for
+//!   requests and for synchronizing or filling tracks
 //! - the locks of tracks: exclusive for a write, shared for reads, and upgradable for synchronizing
 //!   replicas, so that reads continue
 //!
@@ -43,7 +44,7 @@ mod transfer;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex as Now, MutexGuard as NowGuard};
+use std::sync::{Mutex as BlockingMutex, MutexGuard as BlockingGuard};
 
 use async_lock::{Mutex, RwLock};
 
@@ -81,7 +82,7 @@ pub struct ReplicatedVolume<M> {
     blocks: u64,
     revolution: Span,
     queue: DriveQueue,
-    state: Now<State>,
+    state: BlockingMutex<State>,
     /// Held while a plan is carried out.
     plans: Mutex<()>,
     pages: Vec<RwLock<()>>,
@@ -147,7 +148,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             blocks: tpl.shape().blocks(),
             revolution: Span(period as u64),
             queue: DriveQueue::new(head),
-            state: Now::new(State {
+            state: BlockingMutex::new(State {
                 next: maintenance::Next::new(&tpl),
                 tpl,
                 pending: BTreeMap::new(),
@@ -402,10 +403,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let State {
                 tpl,
                 pending,
-                rebuilt_blocks: fix,
+                rebuilt_blocks,
                 ..
             } = &mut *state;
-            fix.retain(|home, _| tpl.holds(*home));
+            rebuilt_blocks.retain(|home, _| tpl.holds(*home));
             pending.retain(|home, _| {
                 let run = BlockRun {
                     home: *home,
@@ -578,7 +579,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         &self.tracks[track % LOCKS]
     }
 
-    fn state(&self) -> NowGuard<'_, State> {
+    fn state(&self) -> BlockingGuard<'_, State> {
         self.state.lock().expect("no holder of the lock panics")
     }
 }
