@@ -143,7 +143,8 @@ pub struct Export {
 pub struct BlockSizes {
     /// The size of a logical sector. Offsets and counts must be multiples of it.
     pub minimum: u32,
-    /// The size of a physical sector. Offsets and counts should be multiples of it.
+    /// The preferred unit, such as a physical sector or a block of a volume. Offsets and counts
+    /// should be multiples of it.
     pub preferred: u32,
     /// The maximum size of one request.
     pub maximum: u32,

@@ -38,7 +38,7 @@ pub type DeviceReplicaVolume = ReplicatedVolume<TimedDevice>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplicaVolumeIoError {
-    /// The device failed.
+    /// The device failed, or cannot be used.
     #[error(transparent)]
     Device(#[from] VolumeIoError),
     /// A probe could not open the device.

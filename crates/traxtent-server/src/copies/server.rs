@@ -63,7 +63,7 @@ impl ReplicaVolumeServer {
     }
 
     /// Carries out a request, then notifies the worker.
-    fn then<T>(&self, request: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
+    fn serve<T>(&self, request: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
         let done = request(self.volume());
         self.shared.messages().requested = true;
         self.shared.changed.notify_all();
@@ -107,12 +107,12 @@ impl BlockService for ReplicaVolumeServer {
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
         let at = self.at(offset)?;
-        Ok(self.then(|volume| block_on(volume.read(at, buffer)))?)
+        Ok(self.serve(|volume| block_on(volume.read(at, buffer)))?)
     }
 
     fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let at = self.at(offset)?;
-        Ok(self.then(|volume| match fua {
+        Ok(self.serve(|volume| match fua {
             true => block_on(volume.write_through(at, &bytes)),
             false => block_on(volume.write(at, &bytes)),
         })?)
@@ -120,7 +120,7 @@ impl BlockService for ReplicaVolumeServer {
 
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
-        Ok(self.then(|volume| {
+        Ok(self.serve(|volume| {
             block_on(async {
                 volume.zero(at, sectors).await?;
                 if fua { volume.flush().await } else { Ok(()) }
@@ -131,11 +131,11 @@ impl BlockService for ReplicaVolumeServer {
     fn trim(&self, offset: u64, count: u64, _fua: bool) -> Result<(), ServiceError> {
         // The table entries that record a trim are durable immediately.
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
-        Ok(self.then(|volume| block_on(volume.trim(at, sectors)))?)
+        Ok(self.serve(|volume| block_on(volume.trim(at, sectors)))?)
     }
 
     fn flush(&self) -> Result<(), ServiceError> {
-        Ok(self.then(|volume| block_on(volume.flush()))?)
+        Ok(self.serve(|volume| block_on(volume.flush()))?)
     }
 
     fn stop(&self) -> Result<(), ServiceError> {

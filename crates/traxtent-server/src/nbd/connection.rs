@@ -1,7 +1,8 @@
 //! One client: the handshake, then its requests, with a thread for each outstanding one.
 //!
-//! The threads take turns. One reads the next request while the others carry out theirs, each of
-//! which blocks until the device has completed it. A thread is added when none is left to read.
+//! The threads take turns. One reads the next request while the others carry out theirs. Each of
+//! them blocks until the device has completed its request. A thread is added when none is left to
+//! read.
 //! Where requests complete without waiting ([`BlockService::is_immediate`]), one thread does
 //! everything, and replies that are ready at the same time are sent together.
 

@@ -3,8 +3,8 @@
 //!
 //! A host waits for a drive from the moment it sends a request until it has received the response.
 //! A client of this server also waits for sockets and for processors to wake up, which are not part
-//! of the drive. The server subtracts that time: in the model, a request arrives before its real
-//! arrival by the duration of the exchange. The client's total wait then equals the model's
+//! of the drive. The server subtracts that time: in the model, a request arrives earlier than in
+//! reality, by the duration of the exchange. The client's total wait then equals the model's
 //! response time.
 //!
 //! The measurement exchanges messages of NBD's sizes over a pair of sockets. The client waits as

@@ -111,7 +111,7 @@ mod tests {
         })
     }
 
-    /// Are exactly the properties reported that the device has?
+    /// Are the reported properties exactly those of the device?
     #[test]
     fn properties_are_reported() {
         let disk = of(Recorder::default(), false).unwrap();

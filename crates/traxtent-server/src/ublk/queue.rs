@@ -3,10 +3,10 @@
 //! The driver accepts operations for a queue only from one thread. Because the service blocks, the
 //! thread passes requests to [`Workers`], and an eventfd wakes it when one is complete.
 //!
-//! The driver copies data between a request and the memory that the tag has announced, which works
-//! for every user. The alternative, reading and writing through the node (`UBLK_F_USER_COPY`), is
-//! refused to ordinary users, and needs two more system calls for each request. A tag's memory is
-//! allocated only up to the size of the tag's largest request so far.
+//! The driver copies data between a request and the memory that was announced for its tag. This
+//! works for every user. The alternative, reading and writing through the node
+//! (`UBLK_F_USER_COPY`), is refused to ordinary users, and needs two more system calls for each
+//! request. A tag's memory is allocated only up to the size of the tag's largest request so far.
 
 use std::fs::File;
 use std::io;

@@ -61,12 +61,12 @@ struct Shared {
     /// Whether an operation has failed since the last check.
     has_failed: AtomicBool,
     /// The devices of former members, which can have outstanding operations.
-    let_go: Mutex<Vec<Weak<Device>>>,
+    former: Mutex<Vec<Weak<Device>>>,
     timeout_ms: AtomicU64,
     buffers: Arc<Buffers>,
 }
 
-/// A device that does not respond.
+/// A member whose device does not respond.
 #[derive(Debug)]
 pub(super) struct UnresponsiveMember {
     pub(super) member: usize,
@@ -85,7 +85,7 @@ impl Devices {
         Devices(Arc::new(Shared {
             devices: devices.into_iter().map(RwLock::new).collect(),
             has_failed: AtomicBool::new(false),
-            let_go: Mutex::default(),
+            former: Mutex::default(),
             timeout_ms: AtomicU64::new(MEMBER_TIMEOUT.as_millis() as u64),
             buffers: Arc::default(),
         }))
@@ -158,10 +158,10 @@ impl Devices {
 
     /// Returns the paths of devices that have been given up and have outstanding operations.
     pub(super) fn devices_with_outstanding(&self) -> Vec<PathBuf> {
-        let let_go = self.0.let_go.lock();
-        let let_go = let_go.iter().filter_map(Weak::upgrade);
+        let former = self.0.former.lock();
+        let former = former.iter().filter_map(Weak::upgrade);
         let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
-        let all = members.chain(let_go);
+        let all = members.chain(former);
         let late = all.filter(|one| one.watch.is_given_up() && one.watch.outstanding() > 0);
         late.map(|device| device.path.clone()).collect()
     }
@@ -178,10 +178,10 @@ impl Devices {
     pub(super) fn set_device(&self, member: usize, device: Option<Arc<Device>>) {
         let before = std::mem::replace(&mut *self.0.devices[member].write(), device);
         let Some(before) = before else { return };
-        let mut let_go = self.0.let_go.lock();
-        let_go.retain(|device| device.strong_count() > 0);
-        let_go.push(Arc::downgrade(&before));
-        drop(let_go);
+        let mut former = self.0.former.lock();
+        former.retain(|device| device.strong_count() > 0);
+        former.push(Arc::downgrade(&before));
+        drop(former);
         // Closing the device can also block.
         let thread = thread::Builder::new().name("close".to_owned());
         let before = Box::leak(Box::new(Some(before)));
@@ -191,10 +191,10 @@ impl Devices {
     /// Returns the number of outstanding operations on the devices for which `of` returns true. The
     /// devices of former members are included.
     pub(super) fn outstanding(&self, of: impl Fn(&Device) -> bool) -> usize {
-        let let_go = self.0.let_go.lock();
-        let let_go = let_go.iter().filter_map(Weak::upgrade);
+        let former = self.0.former.lock();
+        let former = former.iter().filter_map(Weak::upgrade);
         let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
-        let all = members.chain(let_go).filter(|device| of(device));
+        let all = members.chain(former).filter(|device| of(device));
         all.map(|device| device.watch.outstanding()).sum()
     }
 
@@ -215,10 +215,10 @@ impl Devices {
         };
         let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
         let mut batch = None;
-        let mut asks = RingOps::new();
-        // The indices in `ops` of the operations in `batch` and in `asks`.
-        let mut of_batch: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
-        let mut of_asks: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
+        let mut ring_ops = RingOps::new();
+        // The indices in `ops` of the operations in `batch` and in `ring_ops`.
+        let mut batch_indices: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
+        let mut ring_indices: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
         for (index, device) in apart {
             let device = device.take().expect("each is taken once");
             let (task, mut memory) = self.task(&ops[*index].action);
@@ -226,8 +226,8 @@ impl Devices {
             let memory_of = memory.as_deref_mut().filter(|_| direct);
             match memory_of.and_then(|memory| device.entry(task, memory)) {
                 Some(entry) => {
-                    of_asks.push(*index);
-                    asks.push(Some(RingOp {
+                    ring_indices.push(*index);
+                    ring_ops.push(Some(RingOp {
                         entry,
                         memory: memory.expect("the entry names it"),
                         turn: OutstandingOp::new(device),
@@ -235,24 +235,24 @@ impl Devices {
                     }));
                 }
                 None => {
-                    of_batch.push(*index);
+                    batch_indices.push(*index);
                     let batch = batch.get_or_insert_with(Batch::new);
                     batch.push(device, task, memory);
                 }
             }
         }
-        if !asks.is_empty() {
+        if !ring_ops.is_empty() {
             // SAFETY: each entry was made for its own memory and device.
-            unsafe { uring::carry_out(&mut asks, timeout) };
+            unsafe { uring::carry_out(&mut ring_ops, timeout) };
         }
-        for (ask, index) in asks.into_iter().zip(of_asks) {
+        for (ring_op, index) in ring_ops.into_iter().zip(ring_indices) {
             let op = &mut ops[index];
             let Some(RingOp {
                 memory,
                 turn,
                 result,
                 ..
-            }) = ask
+            }) = ring_op
             else {
                 op.outcome = self.silence(op.member);
                 continue;
@@ -268,7 +268,7 @@ impl Devices {
                 }
                 None => {
                     let task = task_of(&op.action);
-                    of_batch.push(index);
+                    batch_indices.push(index);
                     let batch = batch.get_or_insert_with(Batch::new);
                     batch.push(device, task, Some(memory));
                 }
@@ -276,7 +276,7 @@ impl Devices {
         }
         let Some(batch) = batch else { return };
         batch.wait(timeout, |number, done, memory| {
-            let op = &mut ops[of_batch[number]];
+            let op = &mut ops[batch_indices[number]];
             if let (Action::Read(_, into), Ok(()), Some(memory)) = (&mut op.action, done, memory) {
                 into.copy_from_slice(memory);
             }

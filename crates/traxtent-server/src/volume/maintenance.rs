@@ -238,7 +238,7 @@ pub const RATE_MIN: u64 = 1 << 16;
 ///
 /// # Errors
 /// Returns an error if the rate is too low, or if the volume does not permit the task in its
-/// current state. After the start, returns an error if a member fails that the task needs, or if
+/// current state. After the start, returns an error if a member that the task needs fails, or if
 /// the other members do not have the data to rebuild. Progress is then made durable too.
 pub fn maintain(
     volume: &DeviceVolume,

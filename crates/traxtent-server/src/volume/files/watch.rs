@@ -28,7 +28,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A device's outstanding operations.
 #[derive(Debug)]
 pub(super) struct OutstandingOps {
-    under_way: Mutex<OpTimes>,
+    times: Mutex<OpTimes>,
     /// The milliseconds without a response when the device was given up, plus one; 0 if it was not
     /// given up.
     given_up: AtomicU64,
@@ -44,7 +44,7 @@ struct OpTimes {
 impl Default for OutstandingOps {
     fn default() -> OutstandingOps {
         OutstandingOps {
-            under_way: Mutex::new(OpTimes {
+            times: Mutex::new(OpTimes {
                 begun: Vec::new(),
                 last_returned: Instant::now(),
             }),
@@ -67,9 +67,9 @@ impl OutstandingOps {
 
     /// Returns how long operations have been outstanding without any being returned.
     pub(super) fn still(&self) -> Option<Duration> {
-        let under_way = self.lock();
-        let begun = under_way.begun.iter().flatten().min().copied()?;
-        Some(begun.max(under_way.last_returned).elapsed())
+        let times = self.lock();
+        let begun = times.begun.iter().flatten().min().copied()?;
+        Some(begun.max(times.last_returned).elapsed())
     }
 
     /// Returns whether the device has been given up.
@@ -93,7 +93,7 @@ impl OutstandingOps {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpTimes> {
-        self.under_way.lock()
+        self.times.lock()
     }
 }
 
@@ -110,12 +110,12 @@ impl OutstandingOp {
     pub(super) fn new(device: Arc<Device>) -> OutstandingOp {
         let begun = Instant::now();
         let place = {
-            let mut under_way = device.watch().lock();
-            let free = under_way.begun.iter().position(Option::is_none);
-            let place = free.unwrap_or(under_way.begun.len());
+            let mut times = device.watch().lock();
+            let free = times.begun.iter().position(Option::is_none);
+            let place = free.unwrap_or(times.begun.len());
             match free {
-                Some(place) => under_way.begun[place] = Some(begun),
-                None => under_way.begun.push(Some(begun)),
+                Some(place) => times.begun[place] = Some(begun),
+                None => times.begun.push(Some(begun)),
             }
             place
         };
@@ -140,9 +140,9 @@ impl OutstandingOp {
 
 impl Drop for OutstandingOp {
     fn drop(&mut self) {
-        let mut under_way = self.device.watch().lock();
-        under_way.begun[self.place] = None;
-        under_way.last_returned = Instant::now();
+        let mut times = self.device.watch().lock();
+        times.begun[self.place] = None;
+        times.last_returned = Instant::now();
     }
 }
 
