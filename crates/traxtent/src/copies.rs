@@ -17,9 +17,9 @@ use crate::progress::Progress;
 
 /// Keep replicas of blocks around their tracks, on one file or block device
 ///
-/// Random reads of small blocks wait for the replica that passes the head first. The device's
-/// capacity decreases accordingly. `volume serve` serves the volume. docs/guides/copies.md
-/// explains when replicas are worthwhile, and when a smaller partition is better.
+/// Random reads of small blocks wait for the replica that passes the head first. The replicas take
+/// up capacity of the device. `volume serve` serves the volume. docs/guides/copies.md explains when
+/// replicas are worthwhile, and when a smaller partition is better.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

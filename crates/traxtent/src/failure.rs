@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use traxtent_run::RunError;
 use traxtent_units::system_message;
 
-/// An error for the user: one line and an exit status.
+/// The reason why a command ends early: an exit status, and a message for the user, if any.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The request, or the content of a file, is invalid: status 2.

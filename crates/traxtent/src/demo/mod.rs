@@ -49,8 +49,8 @@ const SEED: u64 = 1;
 
 /// Show the benefit of track alignment, compared with published results
 ///
-/// Uses a simulation of the Quantum Atlas 10K II from the track-aligned extents paper (FAST 2002).
-/// It finds the drive's tracks by probing and compares them with the true ones, draws them, reads
+/// Simulates the Quantum Atlas 10K II, the drive of the track-aligned extents paper (FAST 2002).
+/// Finds the drive's tracks by probing and compares them with the true ones, draws them, reads
 /// them aligned and unaligned, compares the results with the paper's, and draws efficiency against
 /// request size for this drive and a current one. Takes less than a minute.
 #[derive(clap::Args, Debug)]

@@ -27,7 +27,7 @@ pub(crate) const EXT4: [&str; 5] = ["mke2fs", "-t", "ext4", "-b", "4096"];
 /// The size of a block of the file systems.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Returns the program or device that is missing to mount a file system, if any.
+/// Returns the first missing program or device that is needed to mount a file system, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["losetup", "mount", "umount", "mke2fs", "e2fsck"];
     if let Some(name) = programs.iter().find(|name| testkit::tool(name).is_none()) {
@@ -73,7 +73,7 @@ impl Disk {
         Disk::with(mib, &EXT4, "")
     }
 
-    /// Makes and mounts a file system with a command, to which the device is appended, and mount
+    /// Makes a file system with a command, to which the device is appended, and mounts it with
     /// options.
     pub(crate) fn with(mib: u64, mkfs: &[&str], options: &str) -> Disk {
         Disk::try_with(mib, mkfs, options).expect("this kernel mounts it")

@@ -1,4 +1,4 @@
-//! Is bad input, and a system that refuses, answered with one clear line and the right exit status,
+//! Are bad input and errors of the system answered with one clear line and the right exit status,
 //! and is nothing lost?
 
 use std::fs::{self, File};

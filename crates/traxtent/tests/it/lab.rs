@@ -249,7 +249,7 @@ fn page() {
     assert_eq!(fs::read_to_string(file).unwrap(), page);
 }
 
-/// Does bad input give one line, the right status, and no partly written file?
+/// Does bad input give a message, the right status, and no partly written file?
 #[test]
 fn bad_input() {
     let folder = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ fn impossible_plans() {
     );
 }
 
-/// Is bad input refused in one line that names it?
+/// Is bad input refused with a message that names it?
 #[test]
 fn refused() {
     for (more, says) in [

@@ -190,7 +190,7 @@ fn an_image() {
     assert!(fs::read(&image).unwrap().iter().all(|&byte| byte == 0));
 }
 
-/// Is each refusal one line that names what is possible?
+/// Does each refusal have the right status, and name the remedy or the missing file?
 #[test]
 fn refusals() {
     for (arguments, status, says) in [

@@ -248,7 +248,8 @@ fn checks_an_old_map() {
     );
 }
 
-/// Are targets that cannot be probed refused in one line, with the right status?
+/// Are targets that cannot be probed, and invalid options, refused with a reason and the right
+/// status?
 #[test]
 fn refusals() {
     for (arguments, status, says) in [

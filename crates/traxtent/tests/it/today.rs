@@ -68,7 +68,7 @@ fn answers() {
     }
 }
 
-/// Does bad input give one line and the right status, before anything is measured, and without
+/// Does bad input give a message and the right status, before anything is measured, and without
 /// writing a file?
 #[test]
 fn bad_input() {

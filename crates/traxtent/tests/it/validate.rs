@@ -142,7 +142,7 @@ fn incomplete_pairs_are_reported() {
     assert_eq!(overview.lines().count(), 2, "{}", answer.out);
     let last: Vec<&str> = answer.err.lines().rev().take(2).collect();
     assert_eq!(last[0], "traxtent: not compared: torn");
-    // `--quiet` omits notes and warnings, but not this, which is an error.
+    // This is an error, not a warning, so `--quiet` does not omit it.
     assert!(!last[1].contains("warning: "), "{}", answer.err);
     assert!(last[1].contains("torn.trace: "), "{}", answer.err);
 

@@ -261,7 +261,7 @@ fn a_scrub_overwrites_two_good_copies() {
 
 /// Fault 2: the very first scrub computed parity from arbitrary content. Is the initial sync a
 /// separate step, by a verb or by the first server? Is its state reported, and is a start without a
-/// member refused before it has ended?
+/// member refused before the sync has ended?
 #[test]
 fn the_first_scrub_is_a_sync() {
     let _ = testkit::tool!("nbdcopy");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::server::{argument, option, run};
 
-/// Returns the program or device that is missing to attach a drive, if any.
+/// Returns the first missing program or device that is needed to attach a drive, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["losetup", "mount", "umount", "mke2fs", "e2fsck"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());

@@ -47,7 +47,7 @@ fn large_writes_through() {
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
-/// Is the cost of reads zero, as fio measures it?
+/// Is the cost of reads right? It is zero.
 #[test]
 fn reads() {
     agrees(Load::Reads, typical(), 2, "randread", 4096, 1);

@@ -142,8 +142,8 @@ impl TimedRequest {
         closest.expect("there are some")
     }
 
-    /// Returns when the drive received the request, according to its log, in milliseconds of its
-    /// own time.
+    /// Returns the time at which the drive received the request, according to its log, in
+    /// milliseconds of its own time.
     fn submitted(&self, log: &str) -> f64 {
         let mut rows = log.lines().map(|row| row.split(',').collect::<Vec<_>>());
         let head = rows.next().unwrap();

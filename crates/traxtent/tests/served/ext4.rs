@@ -1,8 +1,8 @@
 //! Does a journalling file system survive power cuts on a served drive, and not survive them if the
 //! drive ignores flushes?
 //!
-//! The real ext4 of this kernel writes, through nbdfuse and a loop device. The kernel determines
-//! which requests it sends and when, and they differ between runs. A seed here therefore repeats
+//! The real ext4 of this kernel writes, through FUSE and a loop device. The kernel determines which
+//! requests it sends and when, and they differ between runs. A seed here therefore repeats
 //! the files, the moment, and the choice of which of the drive's requests are lost, but not the
 //! requests.
 //!

@@ -1,4 +1,5 @@
-//! Do this kernel's file systems work on a served drive that is attached as a loop device?
+//! Do this kernel's file systems work on served drives and volumes that are attached as loop
+//! devices?
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -62,7 +62,8 @@ impl ServedVolume {
         ServedVolume::serving(folder, files, served, &Attached::options(folder))
     }
 
-    /// Serves a volume on `files`, which it opens by other paths, with additional parameters.
+    /// Serves a volume on `files` with additional parameters. The server opens the files by the
+    /// paths in `served`.
     pub(crate) fn serving(
         folder: &Path,
         files: Vec<PathBuf>,
