@@ -33,7 +33,7 @@ impl MapBuilder {
     ///
     /// # Errors
     /// Returns an error if the track does not begin where the previous one ends, if it has no
-    /// sectors, or if the map already has [`TRACKS_MAX`] tracks.
+    /// sectors or ends beyond the highest LBN, or if the map already has [`TRACKS_MAX`] tracks.
     pub fn push(&mut self, track: Found) -> Result<(), PushError> {
         let expected = self.end().unwrap_or(track.first_lbn);
         if track.first_lbn != expected {

@@ -16,8 +16,8 @@ impl TrackMap {
     /// Reads a map from CSV.
     ///
     /// # Errors
-    /// Returns an error for the first line that is not a track or does not continue where the
-    /// previous track ends.
+    /// Returns an error if the text cannot be read, if it has no header or no tracks, or for the
+    /// first line that is not a track or does not continue where the previous track ends.
     pub fn read_csv(mut input: impl BufRead) -> Result<TrackMap, TrackMapError> {
         let mut tracks = MapBuilder::default();
         let mut text = Vec::new();

@@ -190,7 +190,7 @@ impl HeadTracker {
         let mut best: Option<(f64, Choice)> = None;
         let mut track: Option<MappedTrack> = None;
         for (index, lbn) in lbns.into_iter().enumerate() {
-            // The replicas of a block are on one track, which is looked up once.
+            // Replicas on the same track need only one look-up.
             if track.is_none_or(|track| lbn < track.first_lbn || lbn >= track.end()) {
                 track = self.map.track_of(lbn);
             }

@@ -3,8 +3,8 @@
 //!
 //! - A [`TrackMap`] comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
 //!   track from a probe ([`MapBuilder`]). [`differences`] compares two of them.
-//! - [`MapFile`] adds the drive, the origin of each track and the confidence. It is also the
-//!   checkpoint of a probe.
+//! - [`MapFile`] adds the drive, the origin of the map and the confidence of each track. It is also
+//!   the checkpoint of a probe.
 //! - [`head`] predicts which of several replicas passes under the head first.
 //!
 //! # Invariants
@@ -70,7 +70,8 @@ impl MappedTrack {
 }
 
 impl TrackMap {
-    /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0. There must
+    /// be at least one track, and none may be empty.
     pub fn of_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
         let mut sizes = RunPattern::default();
         for sectors in track_sizes {
@@ -83,7 +84,8 @@ impl TrackMap {
         }
     }
 
-    /// Creates the map of consecutive tracks with the given sizes, beginning at `first`.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at `first`. There must
+    /// be at least one track, and none may be empty.
     pub fn from_sizes(first: Lbn, sizes: RunPattern) -> TrackMap {
         TrackMap { first, sizes }
     }

@@ -23,8 +23,8 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Timed reads: binary search for the end of each track, and verification of tracks of equal
-    /// length. It alternates between a hundred places to keep reads from hitting the cache (paper
-    /// T, section 4.1.1).
+    /// length. It alternates between up to a hundred places to keep reads from hitting the cache
+    /// (paper T, section 4.1.1).
     Scan,
     /// Timed reads: sector angles, predictions, and a search only where a prediction fails.
     Angle,
