@@ -233,7 +233,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         plane.draw_series(bar).map(drop)
     }
 
-    /// Draws a text that ends slightly above a position.
+    /// Draws a text slightly above a position and to its right.
     pub(super) fn label(
         &self,
         plane: &ChartArea<'a, DB>,

@@ -3,8 +3,8 @@
 //! - aligned data is blue
 //! - conventional (unaligned) data is orange
 //! - a reference such as sequential access is grey
-//! - anything else takes the remaining colours in order; after the third such name, those above;
-//!   after the sixth name of all, every colour again
+//! - any other name takes the next of the three remaining colours, then one of the above that is
+//!   still free; after six names, all colours are free again
 //!
 //! Measured values are lines, dots or bars. Published values are diamonds. The colours differ for
 //! readers with any of the three colour vision deficiencies (a test computes this), on light and on
@@ -102,7 +102,7 @@ pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
     colours
 }
 
-/// Returns the colour as a style sheet and an SVG name it.
+/// Returns the colour in the notation of style sheets and SVG.
 pub fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }

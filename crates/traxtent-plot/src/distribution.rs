@@ -136,7 +136,7 @@ fn shares(curves: &[Distribution], axes: Axes) -> Range<f64> {
     if !axes.log_y {
         return 0.0..1.0;
     }
-    // The share of the last request that still has a slower one.
+    // The smallest share of slower requests above 0: that at the last time but one.
     let least = |curve: &Distribution| {
         let before = curve.steps.iter().rev().nth(1);
         before.map_or(1.0, |step| 1.0 - step.1)

@@ -13,10 +13,10 @@ use super::{Draw, DrawError, ExperimentFigure, Inline, Key, colours};
 /// the displayed width in pixels.
 ///
 /// # Errors
-/// As [`Draw::svg`].
+/// Same as [`Draw::svg`].
 ///
 /// # Panics
-/// Panics if there is no panel of this index.
+/// Panics if there is no panel with this index.
 pub fn inline(
     ExperimentFigure { figure, spec }: ExperimentFigure<'_>,
     index: usize,

@@ -44,7 +44,7 @@ pub trait Draw {
     /// Returns the content of a file.
     ///
     /// # Errors
-    /// As [`Draw::svg`].
+    /// Same as [`Draw::svg`].
     fn file(&self, format: Format) -> Result<Vec<u8>, DrawError>;
 }
 
@@ -259,7 +259,7 @@ impl<T> Draw for T {
 /// Draws one panel of a figure without a title and a legend, which the page provides.
 ///
 /// # Errors
-/// As [`Draw::svg`].
+/// Same as [`Draw::svg`].
 #[cfg(all(not(feature = "draw"), feature = "lab"))]
 pub fn inline(_: ExperimentFigure<'_>, _: usize, _: u32) -> Result<Inline, DrawError> {
     Err(DrawError::NotBuilt)

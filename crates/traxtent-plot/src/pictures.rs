@@ -106,8 +106,9 @@ impl Response {
     }
 }
 
-/// The displayed height of the first panel of a validation, and of the others.
+/// The displayed height of the first panel of a validation.
 const FIRST_PANEL: u32 = 400;
+/// The displayed height of each other panel of a validation.
 const CLASS_PANEL: u32 = 330;
 
 /// The displayed height of the title of a validation.
@@ -318,8 +319,7 @@ mod tests {
         ends.into_iter().flatten().collect()
     }
 
-    /// Does every entry of a legend of several rows end above the plot, with its data, its grid and
-    /// its published values?
+    /// Does every entry of a legend of several rows end above the plot, with its data and its grid?
     #[test]
     fn legends_are_above_the_data() {
         let curve = |name: &str| Curve {

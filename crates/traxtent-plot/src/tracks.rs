@@ -7,7 +7,7 @@ use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, LegendEntry, ScaledArea, data, plain};
 use super::{Tracks, TracksPanel, colours};
 
-/// The displayed heights of the first panel and of the others.
+/// The displayed heights of the first panel, unless its axis begins at zero, and of all others.
 const PANELS: (f64, f64) = (400.0, 210.0);
 
 /// The room for the title.

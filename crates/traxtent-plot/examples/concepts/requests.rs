@@ -162,8 +162,8 @@ impl Bench {
         }
     }
 
-    /// Returns the mean over `count` angles of the platter, evenly spaced, of a part of a served
-    /// request, in milliseconds.
+    /// Returns the mean of a part of a served request over `count` evenly spaced angles of the
+    /// platter, in milliseconds.
     pub(crate) fn mean_ms(
         &self,
         from: Lbn,

@@ -1,4 +1,4 @@
-//! An SVG picture as text, in the colours and with the style for dark paper of all pictures.
+//! An SVG picture as text, with the colours and the style for dark paper that all pictures share.
 //!
 //! The pictures are as wide as a page on a telephone, so that their text stays readable there.
 
@@ -15,7 +15,7 @@ pub(crate) const MARGIN: f64 = 12.0;
 /// The size of text.
 pub(crate) const TEXT: f64 = 14.0;
 
-/// The opacity of phases other than transfers, so that these stand out.
+/// The opacity of phases other than transfers, so that transfers stand out.
 pub(crate) const PHASE_OPACITY: f64 = 0.6;
 
 /// The size of a title.

@@ -14,11 +14,11 @@ use crate::requests::{Bench, Phase, Served};
 use crate::timeline::ANGLES;
 
 /// The drives: that of the track-aligned extents paper, one of the same year without zero-latency
-/// access, one of 2016 whose skews were measured, and a generic one of 20 TB.
+/// access, one of 2015 whose skews were measured, and a generic one of 20 TB.
 const DRIVES: [&str; 4] = ["atlas10k2", "cheetahx15", "toshiba-x300", "generic-20tb"];
 
-/// The parts into which a track is divided for the starts of requests, and a revolution for the
-/// angle at which requests arrive.
+/// The number of parts into which a track is divided for the starts of requests, and a revolution
+/// for the angles at which they arrive.
 const EIGHTHS: u32 = 8;
 
 /// The tracks that are described: a request of two tracks that begins within one ends on a third.
@@ -104,7 +104,7 @@ fn write_size(text: &mut String, bench: &Bench, from: Lbn, (name, sectors): (&st
     let track = bench.track_in_first_zone();
     let ratio = bench.profile.sector.ratio();
     let starts = (0..EIGHTHS).map(|k| {
-        // Drives with physical sectors of 4 KiB begin there.
+        // Every request begins at the beginning of a physical sector.
         let offset = track.sectors * k / EIGHTHS / ratio * ratio;
         Request::read(Lbn(track.first_lbn.0 + u64::from(offset)), sectors)
     });

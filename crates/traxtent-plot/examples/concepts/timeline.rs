@@ -15,7 +15,7 @@ const BAR: f64 = 30.0;
 /// The least width of a transfer.
 const TRANSFER_MIN: f64 = 3.0;
 
-/// The number of angles of the platter that a mean is taken of.
+/// The number of angles of the platter over which a mean is taken.
 pub(crate) const ANGLES: u64 = 256;
 
 /// A time line's scale, from the left margin to the right.
@@ -76,7 +76,7 @@ fn spans(steps: &[Step]) -> Vec<(Phase, Span, Span)> {
     steps.iter().map(span).collect()
 }
 
-/// Returns the legend of the phases that occur, with the name of the transfer left out.
+/// Returns the legend of the phases that occur, without transfers.
 pub(crate) fn legend(served: &[&Served]) -> Vec<(Colour, &'static str)> {
     let occurs = |phase: &Phase| {
         let has = |served: &&Served| sums(&served.steps)[*phase as usize] > Span::ZERO;

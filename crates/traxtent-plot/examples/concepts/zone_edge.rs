@@ -67,7 +67,7 @@ pub(crate) fn picture() -> String {
         ],
     );
     let first = edge.index - BEFORE;
-    // A chunk begins with the first of the drawn tracks, as it does everywhere in the first zone.
+    // A chunk begins with the first of the drawn tracks, like with every track of the first zone.
     let begin = bench.geometry.track(first).expect("a track").first_lbn;
     for row in 0..BEFORE + AFTER {
         let track = bench.geometry.track(first + row).expect("a track");
