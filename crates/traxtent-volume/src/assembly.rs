@@ -48,8 +48,8 @@ impl SuperblockPair {
         both.max_by_key(|superblock| superblock.generation)
     }
 
-    /// Returns the superblock of the last round that was relied on. This is the second one; if it
-    /// is unusable, the first one may be.
+    /// Returns the superblock of the last round that was relied on. This is the second one or, if
+    /// it is unusable, possibly the first one.
     fn relied(&self) -> Option<&Superblock> {
         self.second.as_ref().or(self.first.as_ref()).ok()
     }

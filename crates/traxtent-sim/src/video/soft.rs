@@ -25,10 +25,10 @@ pub const ONE_LATE_IN: u64 = 10_000;
 /// The number of rounds simulated for the estimate with which a search begins.
 const GUESSED_ROUNDS: u32 = 200;
 
-/// The number of standard deviations above the mean that the estimate adds to the time of a round.
+/// The number of standard deviations that the estimate adds to the mean time of a round.
 const GUESSED_DEVIATIONS: f64 = 2.5;
 
-/// A server whose admission is measured on its disk.
+/// A server that admits streams by simulating its disk.
 #[derive(Clone, Copy)]
 pub struct SoftServer<'a> {
     /// The disk, and the seed of all draws.

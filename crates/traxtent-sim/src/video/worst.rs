@@ -97,7 +97,7 @@ impl<'a> HardServer<'a> {
         most.min(self.extents.room(placement))
     }
 
-    /// The longest time that rounds of such I/Os take, served in [`super::Order::Sweep`].
+    /// A bound on the time that rounds of such I/Os take, served in [`super::Order::Sweep`].
     pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> RoundBound {
         match accounting {
             Accounting::Published => self.published(placement),

@@ -47,7 +47,7 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// The use of the drive until this is dropped; exclusive if there is a survey.
+/// The right to use the drive until this is dropped; exclusive if there is a survey.
 pub(super) struct DeviceLock<'a, M: MemberClock> {
     queue: &'a DriveQueue,
     clock: &'a M,

@@ -9,9 +9,9 @@ use super::options::{self, OptionAnswer};
 const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// "IHAVEOPT", before the handshake flags and before every option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// The handshake flags `NBD_FLAG_FIXED_NEWSTYLE` and `NBD_FLAG_NO_ZEROES`; the client's flags have
-/// the same values.
+/// The handshake flag `NBD_FLAG_FIXED_NEWSTYLE`. The client's flag has the same value.
 const FIXED_NEWSTYLE: u16 = 1;
+/// The handshake flag `NBD_FLAG_NO_ZEROES`. The client's flag has the same value.
 const NO_ZEROES: u16 = 1 << 1;
 /// The zero bytes after the reply to `NBD_OPT_EXPORT_NAME`.
 const PADDING: usize = 124;
