@@ -34,7 +34,7 @@ const LAYERS_MAX: usize = 8192;
 pub struct StackRoot {
     /// The name for the user.
     pub name: String,
-    /// The block device.
+    /// The path of the block device, if there is one.
     pub node: Option<String>,
     /// The facts about the drive.
     pub disk: Disk,
@@ -271,7 +271,7 @@ impl Examiner<'_> {
             && disk.image
             && disk.physical_by == crate::layers::SizeSource::Assumed
         {
-            // The sector size of the table is the only known fact about an image.
+            // If no physical sector is stated, the sector size of an image is taken from its table.
             disk.logical_bytes = sector_bytes;
             disk.physical_bytes = disk.physical_bytes.max(sector_bytes);
         }

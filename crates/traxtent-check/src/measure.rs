@@ -18,8 +18,7 @@
 //! - Flash that maps every page separately (solid-state drives) has no position at which writes are
 //!   slower, so its erase block does not show. The same holds for an erase block that is neither a
 //!   power of two nor three times one, or is beyond [`ERASE_BLOCK_BYTES`].
-//! - Array controllers with caches of their own, and arrays with parity: their writes are not
-//!   judged.
+//! - Array controllers with caches of their own, and arrays with parity, are not covered.
 //! - Finding the physical sector by reads needs a track map (`traxtent probe`).
 
 use std::fmt;
@@ -215,8 +214,8 @@ const READS: usize = 900;
 const ESTIMATE_READS: usize = 32;
 /// A chunk size is tried only if reads can be spread among more chunks than this.
 const CHUNK_PLACES_MIN: u64 = 2;
-/// The number of parts into which the reads are divided. After each part, the search stops if more
-/// are not useful.
+/// The number of parts into which the reads are divided. After each part, the reads at this size
+/// end if more would not be useful.
 const PARTS: usize = 4;
 /// The range of the reads in bytes: large enough that buffers hold little of it, and small enough
 /// that seeks differ little.

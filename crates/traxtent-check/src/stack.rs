@@ -210,7 +210,7 @@ impl Stack {
         }
     }
 
-    /// Returns the name of a layer for use in a sentence: `ext4 in partition 2`.
+    /// Returns the name of a layer for use in a sentence: `the ext4 in partition 2`.
     pub fn title(&self, id: LayerId) -> String {
         let layer = self.layer(id);
         match (&layer.kind, layer.on.as_slice()) {

@@ -127,7 +127,7 @@ impl Machine {
         drives
     }
 
-    /// Returns the devices that lie on a drive, directly or indirectly.
+    /// Returns a drive and the devices that lie on it, directly or indirectly.
     fn above(&self, drive: &str) -> Vec<String> {
         let mut above = vec![drive.to_owned()];
         let mut done = 0;

@@ -317,10 +317,10 @@ mod tests {
         let sectors = |parts: &[Part]| -> u32 { parts.iter().map(|part| part.1.sectors).sum() };
         let cases = [
             (0..384, (0, 512)),
-            // A block of 4 KiB: its old data and parity are as much as the two other blocks, and
-            // the other blocks are read.
+            // A block of 4 KiB: its old data and parity take as many sectors as the two other
+            // blocks, so the other blocks are read.
             (0..8, (16, 16)),
-            // Two chunks: reading the third one is less than reading both and the parity.
+            // Two chunks: the third one takes fewer sectors to read than both and the parity.
             (0..256, (128, 384)),
             // A stripe's length, one chunk later: two chunks of one stripe, and one of the next.
             (128..512, (128 + 256, 384 + 256)),

@@ -14,8 +14,8 @@ use crate::source::Source;
 /// A format: its name, its name in libblkid, and the offset of its signature.
 type Format = (&'static str, &'static str, u64);
 
-/// Returns the remnants on a drive with this content. Returns none if one of the formats cannot be
-/// read.
+/// Returns the remnants on a drive with this content. Returns no remnants if one of the formats
+/// cannot be read.
 pub(crate) fn remnants(source: &dyn Source, sector_bytes: u64, content: &Content) -> Vec<Unknown> {
     find(source, sector_bytes, content).unwrap_or_default()
 }

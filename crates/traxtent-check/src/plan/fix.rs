@@ -268,8 +268,8 @@ impl FindingContext<'_> {
         forward_to_all(stack, id, drive)
     }
 
-    /// Returns the file system's block size if it lies in the partition and its blocks are smaller
-    /// than a physical sector, so that it must be created anew in any case.
+    /// Returns the block size of the file system in the partition if it is smaller than a physical
+    /// sector, so that the file system must be created anew in any case.
     fn too_small_blocks(&self, partition: &Layer) -> Option<u64> {
         let (id, content) = self.content_of(partition)?;
         let block = match &content.kind {
@@ -423,7 +423,8 @@ impl FindingContext<'_> {
         self.stack.above(id).next()
     }
 
-    /// Returns the number of free bytes after a partition, or `None` for a logical partition.
+    /// Returns the number of free bytes after a partition, or `None` for a partition that is not
+    /// primary.
     fn free_bytes_after(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
         if partition.role != PartitionRole::Primary {
             return None;

@@ -70,7 +70,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Returns the next character that is neither a space nor in a comment.
+    /// Returns the next character that is neither whitespace nor in a comment.
     fn peek(&mut self) -> Option<char> {
         loop {
             self.rest = self.rest.trim_start();
