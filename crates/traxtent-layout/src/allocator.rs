@@ -31,10 +31,10 @@ pub enum AllocatorKind {
 }
 
 impl AllocatorKind {
-    /// All strategies.
+    /// All kinds.
     pub const ALL: [AllocatorKind; 2] = [AllocatorKind::Conventional, AllocatorKind::Traxtent];
 
-    /// The strategy's name in options.
+    /// The kind's name in options.
     pub fn name(self) -> &'static str {
         match self {
             AllocatorKind::Conventional => "conventional",

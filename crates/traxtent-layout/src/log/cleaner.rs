@@ -363,8 +363,8 @@ impl Log {
         self.write_checkpoint();
     }
 
-    /// Ends a pass after its checkpoint is durable. Begins another if there is still too little
-    /// free space.
+    /// Ends a pass after its checkpoint is durable. Begins another if this one has freed space, but
+    /// there is still too little.
     pub(super) fn end_pass(&mut self) {
         if let Some(pass) = self.pass.take()
             && self.table.free_room() > pass.free_before

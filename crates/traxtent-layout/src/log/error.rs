@@ -24,7 +24,7 @@ pub enum LogError {
         /// The bound, in words.
         expected: &'static str,
     },
-    /// The map does not cover all tracks of the range.
+    /// The map does not cover the range, or the range is empty.
     #[error("LBNs {from} to {to} are not within the map, which covers {first} to {end}")]
     NotCovered {
         /// The first LBN of the range.

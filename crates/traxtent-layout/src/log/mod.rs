@@ -154,8 +154,8 @@
 //! - An index larger than memory (16 bytes per block).
 //! - Separate segments for hot and cold blocks at write time; the cleaner sorts by age.
 //! - Telling a torn checkpoint from one that decayed after it was durable. In both cases the older
-//!   one is used, and data synced in between is lost with the newer one. Blocks that a later write
-//!   replaced are then caught by their checksums.
+//!   one is used, and data synced in between may be lost with the newer one. A block whose place
+//!   has been overwritten since then is detected by its checksum.
 
 mod chunk;
 mod cleaner;
@@ -206,7 +206,8 @@ pub struct LogConfig {
 }
 
 impl Default for LogConfig {
-    /// 0 blocks, of 4 KB each, on sectors of 512 bytes; segments that are tracks.
+    /// ID 0 and no blocks; a block size of 4 KB on sectors of 512 bytes, and segments that are
+    /// tracks.
     fn default() -> LogConfig {
         LogConfig {
             id: 0,

@@ -22,7 +22,7 @@ pub enum RecoveryStep {
     Open(Box<Log>),
 }
 
-/// A log that is being opened. It only issues reads.
+/// A log that is being opened. It issues only reads.
 #[derive(Debug)]
 pub struct Recovery {
     stage: Stage,

@@ -55,7 +55,8 @@ impl SegmentSizing {
             match self {
                 SegmentSizing::Tracks => cut.push(part),
                 SegmentSizing::Fixed(size) => next = pieces(&mut cut, next, size, part.end),
-                // Only where a track begins at or after the end of the preceding segment.
+                // Segments begin only with a track that begins at or after the end of the preceding
+                // segment.
                 SegmentSizing::Aligned(size) if next.max(range.start) <= here.first_lbn => {
                     let end = if size > here.sectors {
                         Lbn(here.first_lbn.0.saturating_add(size.0)).min(range.end)

@@ -135,13 +135,13 @@ pub enum Version {
 pub struct StripePlan {
     /// The stripe's number.
     pub stripe: u64,
-    /// The extents to read first, sorted by member and row.
+    /// The extents to read first. Those of one member are in ascending order.
     pub reads: Vec<RowExtent>,
     /// An extent that is also read, and whose data is dropped.
     pub dummy: Option<RowExtent>,
     /// The exclusive ors to compute next, in this order.
     pub sums: Vec<XorStep>,
-    /// The extents to write last, sorted by member and row.
+    /// The extents to write last. Those of one member are in ascending order.
     pub writes: Vec<RowExtent>,
 }
 
@@ -181,7 +181,8 @@ impl StripePlanner {
     /// Plans a read of sectors of the array that lie in one stripe.
     ///
     /// # Errors
-    /// Returns an error if too many members cannot be read.
+    /// Returns an error if too many members cannot be read, or if parity would be needed that may
+    /// not be used ([`StripeHealth::unsynced`]).
     ///
     /// # Panics
     /// Panics if the sectors are not all in the stripe.
@@ -274,7 +275,8 @@ impl StripePlanner {
     /// failed, or cannot read.
     ///
     /// # Errors
-    /// Returns an error if too many other members cannot be read.
+    /// Returns an error if too many other members cannot be read, or if parity would be needed that
+    /// may not be used ([`StripeHealth::unsynced`]).
     pub fn rebuild(
         &self,
         stripe: &Stripe<'_>,

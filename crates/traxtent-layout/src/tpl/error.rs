@@ -69,8 +69,8 @@ pub enum TplError {
         /// The reason.
         why: &'static str,
     },
-    /// A plan that changes the table, requested while another is in progress.
-    #[error("a plan that changes the table is in progress; finish it first")]
+    /// An operation that must wait for the plan in progress.
+    #[error("a plan is in progress; finish it first")]
     Busy,
     /// A map that differs from the one that the layout was made with.
     #[error(

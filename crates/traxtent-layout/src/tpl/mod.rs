@@ -108,8 +108,8 @@ pub struct Tpl {
     pages: Vec<Page>,
     /// For each block with stale replicas: the replicas that are current.
     stale: BTreeMap<BlockHome, u32>,
-    /// For each page that a crash left open: whether only the first replicas on each of its tracks
-    /// are trusted.
+    /// For each page that a crash left open: for each of its tracks, whether only the first
+    /// replicas are trusted.
     unsynced: BTreeMap<u32, Vec<bool>>,
     /// Tracks whose free positions hold, or are being filled with, the replicas for twice as many
     /// partitions.

@@ -69,8 +69,9 @@ impl Tpl {
     }
 
     /// Returns a plan that doubles the number of partitions of the filled tracks on one page of the
-    /// table. It is the first page that has any, starting from the page of track `from`. The steps
-    /// of [`Tpl::fill`] must be complete for all of them.
+    /// table: the first page that has any, starting from the page of track `from`. Returns `None`
+    /// if there is no such page. The steps of [`Tpl::fill`] must be complete for all of these
+    /// tracks.
     ///
     /// # Errors
     /// Returns an error if a plan is in progress.
@@ -243,8 +244,8 @@ impl Tpl {
         page.open = false;
         let busy = self.tracks_of(number);
         let plan = self.change(number, page, Vec::new(), Vec::new(), busy.start)?;
-        // No block of the page may be written before the page is closed; the page would first have
-        // to be opened again.
+        // No block of the page may be written while the plan is in progress. Afterwards, the page
+        // must first be opened again.
         self.busy = Some(busy);
         Ok(Some(plan))
     }

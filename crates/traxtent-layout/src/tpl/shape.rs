@@ -295,7 +295,7 @@ impl ReplicaMap {
         first..share(layer)
     }
 
-    /// Returns the layer of a block, and the number of the layer's blocks on the tracks before it.
+    /// Returns the layer of a block, and the number of the layer's blocks before it.
     fn layer(&self, block: u64) -> Option<(usize, u64)> {
         let blocks = |layers: &Layers| layers.iter().sum::<u64>();
         let later = self
