@@ -273,7 +273,7 @@ fn run_within(command: &mut Command, limit: Duration) -> String {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the program can be started");
     let mut output = child.stdout.take().expect("the pipe was requested");
     let reader = thread::spawn(move || {
         let mut text = Vec::new();

@@ -21,7 +21,7 @@ use crate::{FileError, FileSystem, file_extents};
 /// The settings of a realignment.
 #[derive(Clone, Debug)]
 pub struct RealignOptions {
-    /// The number of bytes that may be allocated in addition at a time.
+    /// The largest number of additional bytes that may be allocated at a time.
     pub extra_bytes_max: u64,
 }
 
@@ -50,7 +50,7 @@ pub enum Outcome {
 pub struct RealignReport {
     /// The number of bytes that were moved.
     pub moved_bytes: u64,
-    /// The largest number of bytes that were allocated in addition at a time.
+    /// The largest number of additional bytes that were allocated at a time.
     pub extra_bytes: u64,
     /// The reason why parts were not moved, if the plan could not be completed.
     pub ended_early: Option<String>,

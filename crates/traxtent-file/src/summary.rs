@@ -19,7 +19,7 @@ pub enum PieceKind {
     Spanning,
 }
 
-/// How a file lies on tracks.
+/// The numbers of a file's bytes on whole tracks, on parts of tracks, and across boundaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The number of bytes in blocks that have a place on a drive.

@@ -27,7 +27,7 @@ const BETWEEN: u32 = 24;
 /// The shares of a reference reading's error by which the phase and its rate are corrected.
 const FOLLOW: (f64, f64) = (0.15, 0.01);
 
-/// The number of the largest steps between measured distances that make up the full stroke.
+/// The full stroke divided by the largest step between measured distances.
 const DISTANCES: usize = 160;
 
 /// The number of measurements per distance. The longest of them is the arm's time.
@@ -49,8 +49,8 @@ const PAIR_ATTEMPTS: u32 = 8;
 /// read `sectors` at a time. `progress` receives the number of tracks done.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be timed, if sectors cannot be read repeatedly, or if the
-/// drive fails.
+/// Returns an error if the drive cannot be timed, if the sectors of a track cannot be read, or if
+/// the drive fails.
 pub fn survey(
     target: &mut dyn Target,
     map: &TrackMap,

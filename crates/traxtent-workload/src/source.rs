@@ -97,8 +97,8 @@ pub struct Synthetic<'a> {
 
 #[derive(Clone)]
 enum Flow {
-    /// The instants at which the next requests are issued, one for each outstanding request that
-    /// the workload may have but does not have.
+    /// One instant for each request that may be issued: the end of its think time. Outstanding
+    /// requests have none.
     Closed {
         think: Times,
         ready: BinaryHeap<Reverse<SimTime>>,

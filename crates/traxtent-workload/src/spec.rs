@@ -106,7 +106,7 @@ pub enum RequestSizes {
     Drawn(Length),
 }
 
-/// Where requests may start.
+/// The LBNs at which requests may start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StartAlignment {
     /// Random and local requests start at multiples of the smallest size, like fio's `blockalign`;
@@ -132,7 +132,7 @@ pub enum WorkloadRegion {
     Zone(u32),
 }
 
-/// When requests are issued.
+/// The rule that determines when requests are issued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalModel {
     /// The number of outstanding requests is fixed. Each completion is followed by the next request
@@ -171,7 +171,7 @@ pub struct WorkloadSpec {
     pub size: RequestSizes,
     /// The length to whose multiples sizes are rounded up.
     pub size_multiple: (LengthUnit, u64),
-    /// Where requests may start.
+    /// The LBNs at which requests may start.
     pub align: StartAlignment,
     /// The length added to an aligned start.
     pub offset: (LengthUnit, u64),
@@ -183,7 +183,7 @@ pub struct WorkloadSpec {
     pub distance: Option<Length>,
     /// The part of the drive used.
     pub region: WorkloadRegion,
-    /// When requests are issued.
+    /// The rule that determines when requests are issued.
     pub pace: ArrivalModel,
 }
 

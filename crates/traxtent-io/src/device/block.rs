@@ -357,7 +357,7 @@ impl Buffer {
         &mut self.bytes[skip..skip + length]
     }
 
-    /// Returns the same buffer filled with random numbers. Drives and intermediate layers may skip
+    /// Returns aligned memory filled with random numbers. Drives and intermediate layers may skip
     /// writing data that they already hold.
     fn noisy(&mut self, length: usize, noise: &mut Rng) -> &[u8] {
         let is_new = self.bytes.len() < length + PAGE;

@@ -49,7 +49,7 @@ mod tests {
 
     /// Does a wait never end before its time, and at once if its time has passed?
     #[test]
-    fn waits_end_in_time() {
+    fn waits_do_not_end_early() {
         let clock = Clock::start();
         for ms in [0.0, 0.05, 0.4, 3.0] {
             let until = clock.now() + Span::from_ms(ms);

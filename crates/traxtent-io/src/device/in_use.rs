@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use super::sysfs;
 
 /// Returns a description of the user of a device, of one of its partitions, or of an image file: a
-/// mounted file system, swap, a volume on top of it, or a program that holds it exclusively.
-/// Returns `None` if no user is found.
+/// mounted file system, swap, a volume or loop device on top of it, or a program that holds it
+/// exclusively. Returns `None` if no user is found.
 ///
 /// A SCSI generic node is treated as the disk that it controls. A device that cannot be examined
 /// counts as unused; the kernel makes the final decision when the device is opened with O_EXCL.

@@ -70,9 +70,9 @@ pub(super) struct Regularity {
     failures: u64,
     /// The number of recent failures, which decays with each track found.
     failures_late: f64,
-    /// The number of tracks found at the last failure.
+    /// The number of tracks that had been found when a prediction last failed.
     last: Option<u64>,
-    /// The number of tracks found at the failure before that.
+    /// The same for the failure before that.
     before: Option<u64>,
 }
 

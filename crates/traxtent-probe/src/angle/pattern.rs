@@ -2,7 +2,7 @@
 //!
 //! Zones repeat one track, cylinders a few, and serpentines hundreds. The predictor treats them
 //! alike: it finds how many tracks ago the latest changes from one kind of track to another
-//! occurred in the same way. The tracks from there on show when the size or skew changes, and to
+//! occurred in the same way. The tracks after that point show when the size or skew changes, and to
 //! which value. Where they do not change, the prediction continues with the last track. A new zone
 //! therefore costs one failed prediction rather than one per track.
 //!
@@ -153,7 +153,7 @@ pub(super) struct TrackPredictor {
     dropped: usize,
     /// The positions of each class of change.
     changes: BTreeMap<Change, VecDeque<usize>>,
-    /// How well each period explains the changes.
+    /// The score of each period, which is higher the better it explains the changes.
     score: BTreeMap<usize, f64>,
     period: Option<usize>,
 }

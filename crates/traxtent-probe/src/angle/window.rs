@@ -99,7 +99,7 @@ pub(super) struct Drift {
     /// The deviations measured so far, by predicted track.
     seen: Vec<(usize, f64)>,
     /// The constant deviation.
-    at_once: f64,
+    constant: f64,
     /// The sum of the products of deviation and track, for the line through the origin that fits
     /// the deviations best.
     products: f64,
@@ -118,7 +118,7 @@ impl Drift {
 
     /// The deviation at the first sector of a predicted track.
     pub(super) fn at(&self, track: usize) -> f64 {
-        self.at_once + self.rate_per_track() * track as f64
+        self.constant + self.rate_per_track() * track as f64
     }
 
     /// The deviation at the first sector of a predicted track, interpolated between the
@@ -148,7 +148,7 @@ impl Drift {
         self.seen.push((track as usize, all));
         self.products += all * track;
         self.squares += track * track;
-        self.at_once += (all - self.at_once - self.rate_per_track() * track) / 2.0;
+        self.constant += (all - self.constant - self.rate_per_track() * track) / 2.0;
     }
 }
 

@@ -12,11 +12,11 @@ pub struct LayoutOrder {
     pub surfaces: u16,
     /// The number of tracks of a pass over one surface, for the seek-first orders.
     pub width: Option<u32>,
-    /// How the order was determined.
+    /// The way in which the order was determined.
     pub confidence: LayoutConfidence,
 }
 
-/// How a layout's order was determined.
+/// The way in which a layout's order was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LayoutConfidence {
     /// From skews and seek times. Properties that do not affect them are unknown.

@@ -273,7 +273,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
 
 /// Returns how many passes share their cylinders. The times are from the first track of a group to
 /// the track on its cylinder in each later pass. The result is the largest number by which they
-/// divide into groups with equal times. The times grow from group to group as seeks do. If no time
+/// divide into groups with equal times. The times grow from group to group like seeks. If no time
 /// grows, nothing is known, and every pass counts as a group of its own.
 fn surfaces(times: &[f64], near: f64) -> usize {
     let alike = |surfaces: usize| {

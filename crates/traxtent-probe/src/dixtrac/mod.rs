@@ -40,7 +40,7 @@ const SURVEYED: u64 = 64;
 const REACH_MAX: u64 = 1 << 16;
 /// The largest number of regions with defects on which schemes are compared.
 const TRIED_DEFECTIVE: u64 = 4;
-/// The largest number of all regions on which schemes are compared.
+/// The largest number of regions, with or without defects, on which schemes are compared.
 const TRIED_MAX: u64 = 1 << 10;
 /// The smallest number of predicted tracks per surface with which a zone counts as a success.
 const WORTHWHILE: u64 = 4;

@@ -2,12 +2,13 @@
 //! a drive where LBNs of primary defects are remapped too.
 //!
 //! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run as short as
-//! one physical sector counts as remapped, because tracks of that size are rarer. A longer run is
-//! itself a track in two cases: if bad slots follow it directly, which explain why it is so short;
-//! or if no other LBN is on its track and that track is next to one of its neighbours. Remapped
-//! LBNs belong to the track that has the same number of bad slots in a row. If this is not
-//! conclusive, the expected size decides. Without a list, at most one LBN at each end of a track
-//! counts as remapped, and the expected size decides, if it is known.
+//! one physical sector counts as remapped, because tracks of that size are rarer than remapped
+//! sectors. A longer run is itself a track in two cases: if bad slots follow it directly, which
+//! explain why it is so short; or if no other LBN is on its track, and that track is next to the
+//! track of the LBN before or after the run. Remapped LBNs belong to the track that has the same
+//! number of bad slots in a row. If this is not conclusive, the expected size decides. Without a
+//! list, at most one LBN at each end of a track counts as remapped, and the expected size decides,
+//! if it is known.
 
 use std::ops::Range;
 

@@ -109,7 +109,7 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
             // Lines after a summary are no longer events.
             TraceFormat::Blkparse if tried > 0 && blkparse::is_summary(&line) => return Fit::All,
             TraceFormat::Blkparse => blkparse::Event::parse(&line).map(drop),
-            // The error of the reader says what is missing.
+            // The reader's error states what is missing.
             TraceFormat::FioLatency if fio_latency::lacks_offset(&line) => return Fit::FirstLine,
             TraceFormat::FioLatency => fio_latency::check(&line),
             TraceFormat::HpSrt

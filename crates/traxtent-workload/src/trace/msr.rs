@@ -20,7 +20,7 @@ pub(super) struct Msr {
     sector_bytes: u32,
     /// The file time of the first record.
     origin: Option<u64>,
-    /// How much earlier than the first record the last one arrived.
+    /// The time by which the last record arrived before the first one.
     pub(super) early: Span,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn is_heading(line: &Line<'_>) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case("timestamp"))
 }
 
-/// Returns the record of a line, and how much earlier than the first record it arrived.
+/// Returns the record of a line, and the time by which it arrived before the first record.
 pub(super) fn msr(
     line: &Line<'_>,
     sector_bytes: u32,
