@@ -25,7 +25,7 @@ pub(super) const AROUND: u64 = 64;
 /// irregular.
 pub(super) const BEFORE: usize = 16;
 
-/// The number of tracks for which a pattern must hold until it is established.
+/// The number of tracks that must be found until a pattern counts as established.
 const ESTABLISHED: u64 = 32;
 
 /// A drive is irregular if predictions have failed in more than one of this many tracks. The most
@@ -83,7 +83,7 @@ impl Regularity {
         self.sampled += u64::from(confirm == Confirm::Sampled);
     }
 
-    /// Removes tracks that are searched again.
+    /// Subtracts tracks that are searched again.
     fn lost(&mut self, held: &VecDeque<HeldTrack>) {
         let sampled = held.iter().filter(|h| h.confirm == Confirm::Sampled);
         self.sampled -= sampled.count() as u64;

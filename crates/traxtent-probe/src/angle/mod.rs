@@ -47,7 +47,7 @@ const SURFACES_MAX: usize = 24;
 /// The largest number of tracks predicted at once after a failed prediction.
 const REACH_AFTER: usize = 4;
 
-/// The share of right alternatives above which trying them is worth the reads.
+/// The share of successful tries above which trying alternatives is worth the reads.
 const ALTERNATIVE_HIT_RATE_MIN: f64 = 0.3;
 
 /// The number of further tracks that must be known before a track is passed on, unless boundaries
@@ -73,7 +73,7 @@ const SKEW_SIGMAS: f64 = 6.0;
 /// The lower limit of that difference, in sectors.
 const SKEW_SECTORS: f64 = 0.4;
 
-/// The weight of the latest alternative in the share of right alternatives.
+/// The weight of the latest try in the share of successful tries.
 const ALTERNATIVE_WEIGHT: f64 = 0.1;
 
 /// If alternatives are rarely right, one in this many failed predictions tries them nevertheless,

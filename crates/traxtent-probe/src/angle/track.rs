@@ -43,7 +43,8 @@ const PITCH_DEVIATION_MAX: f64 = 0.15;
 
 /// The angle, in revolutions, that no track exceeds, with a margin for the error of the pitch.
 pub(super) const TRACK_TURNS_MAX: f64 = 1.02;
-/// The jump, in units of the smallest detectable one, that is an end without further evidence.
+/// The jump, in units of the smallest detectable one, above which it is taken for the end of a
+/// track without further evidence.
 const SURE_JUMPS: f64 = 4.0;
 /// The deviation, in units of the smallest detectable jump, by which a line may have drifted.
 const DRIFTED_JUMPS: f64 = 3.0;
@@ -67,8 +68,8 @@ const REFINING_JUMPS_MAX: f64 = 2.0;
 const WHOLE_TURNS_MIN: f64 = 0.6;
 /// The longest time between two reads that is tried, in revolutions.
 const HOP_TURNS_MAX: f64 = 0.6;
-/// The part of a revolution that one read covers. A drive that can begin longer reads anywhere on
-/// the track would make up for the lost time.
+/// The part of a revolution that one read covers. During a longer read, a drive with zero-latency
+/// access would make up for the lost time.
 const READ_TURNS: f64 = 0.5;
 
 /// The distance in sectors above which an angle alone shows that the first sector is on the line.
@@ -204,8 +205,8 @@ impl Search<'_, '_> {
         own.ok_or_else(|| self.inconsistent("the sectors here cannot be read"))
     }
 
-    /// Returns the line of the sectors from `first`, from the guess, or measured at doubling
-    /// distances.
+    /// Returns the line of the sectors from `first`. Its pitch is that of the guess, if that fits,
+    /// or is measured at doubling distances.
     fn line_from(
         &mut self,
         first: u64,

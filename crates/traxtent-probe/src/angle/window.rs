@@ -11,7 +11,7 @@ use traxtent_units::turns::{fraction, wrap};
 /// The tolerance on the loss of one revolution at boundaries without skew, in revolutions.
 const LOST: f64 = 0.1;
 
-/// The number of sectors below which a small jump may be caused by bad ones.
+/// The jump, in sectors, below which bad sectors may be the cause.
 const FEW: f64 = 10.0;
 
 /// The largest deviation, in revolutions, at which a boundary may still be the predicted one on a
@@ -397,8 +397,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Returns the boundary that follows the last one tested and correct before `wrong`, or 0 if
-    /// there is none.
+    /// Finds the last boundary before `wrong` that has been tested and holds. Returns the boundary
+    /// after it, or 0 if there is none.
     fn lower(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
         let holds =
             |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);

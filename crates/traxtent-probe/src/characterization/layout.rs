@@ -3,8 +3,8 @@
 //! LBNs are assigned to a drive's tracks in a repeating pattern: head by head in a cylinder, or
 //! pass by pass over a group of cylinders, with a fixed step from one repetition to the next. The
 //! pattern is learned from the places of a few tracks, followed in doubling jumps as long as its
-//! predictions hold, and learned again where it fails (as paper T, section 4.1.2, follows a track's
-//! size). Not detected: a change of the pattern between two jumps that has no effect at the second
+//! predictions hold, and learned again where it fails (like the size of a track in paper T, section
+//! 4.1.2). Not detected: a change of the pattern between two jumps that has no effect at the second
 //! jump and does not show in the sizes of tracks.
 
 /// The position of a track.

@@ -25,8 +25,8 @@ pub enum LayoutConfidence {
     Translated,
 }
 
-/// Returns the order that most tracks follow. It is irregular if no order holds for more than half
-/// of them.
+/// Returns the order that most tracks follow, or an irregular one if no order holds for more than
+/// half of them.
 pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> LayoutOrder {
     let irregular = LayoutOrder {
         order: None,

@@ -29,7 +29,7 @@ pub(super) const STEADY_MS: f64 = 0.005;
 /// The number of readings of the reference sector that determine the speed.
 const SPEED_READS: usize = 64;
 /// The plausible times of a revolution of a disk, in milliseconds. Responses that would need more
-/// than 20,000 revolutions per minute come from a cache. No disk turns as slowly as 300.
+/// than 20,000 revolutions per minute come from a cache. No disk turns as slowly as 300 per minute.
 const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
 /// One in this many readings may be off the angle, because the host received its completion late.
 const OFF_ANGLE_ONE_IN: usize = 4;

@@ -46,7 +46,7 @@ impl SparingRule {
             Sparing::SectorsPerCylinder
             | Sparing::SectorsAtCylinderFront
             | Sparing::SectorsPerCylinderRange => Slips::StayInRegion,
-            // Spares at the end of a zone compensate for the LBN only there.
+            // Spares at the end of a zone compensate for the lost LBN only there.
             Sparing::None
             | Sparing::TracksPerZone
             | Sparing::SectorsPerZone

@@ -163,8 +163,8 @@ impl Track<'_, '_> {
                 inside = guess;
             } else {
                 beyond = Some(guess);
-                // If the place on the next track is already known, its slot shows by how much the
-                // guess was too high.
+                // If the place of the guess is already known, its slot on the next track shows by
+                // how much the guess was too high.
                 let late = self
                     .translator
                     .known(guess)
