@@ -43,8 +43,8 @@ const OUTLIER: f64 = 3.5;
 /// The least standard deviation of a residual, in milliseconds.
 const DEVIATION_LEAST_MS: f64 = 0.02;
 
-/// The standard deviation by which the shares of neighbouring corrections of the seek curve differ,
-/// in units of their prior deviation.
+/// The standard deviation of the difference between neighbouring corrections of the seek curve,
+/// each in units of its prior deviation.
 const NEIGHBOUR_DEVIATION: f64 = 0.7;
 
 /// The number of replays at random angles from which mean rotational latencies are taken, in

@@ -24,7 +24,7 @@ pub(crate) type Timed = (bool, u32, f64);
 /// The time of a hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HitLine {
-    /// The time apart from the bus, if the previous request was a write, and if it was a read.
+    /// The time without that on the bus: after a write, and after a read.
     fixed_ms: [f64; 2],
     /// The time of a sector on the bus.
     pub(crate) sector_ms: f64,

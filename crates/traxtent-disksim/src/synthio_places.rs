@@ -41,8 +41,8 @@ const OTHER_NAMES: [(&str, &str); 1] =
     [("number of requests", "Number of I/O requests to generate")];
 
 impl SynthioPlaces {
-    /// Returns the places of the parameters in a `disksim_synthio` block and in the `disksim_pf`
-    /// block beside it.
+    /// Returns the places of the parameters in a `disksim_synthio` block and in the file's
+    /// `disksim_pf` block.
     pub(super) fn new(
         block: &Block,
         process_flow: Option<&Block>,

@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Does a name's meaning decide its colour, wherever it stands?
+    /// Does a name's meaning decide its colour, wherever the name stands?
     #[test]
     fn one_meaning_has_one_colour() {
         let colours = of_names(["sequential", "unaligned", "aligned to tracks"]);

@@ -9,7 +9,7 @@ use traxtent_model::disk::DiskError;
 fn main() -> Result<(), DiskError> {
     for flush in [true, false] {
         let (lost, ms) = log::survive(flush)?;
-        println!("flush {flush}: {lost} of 1000 records lost, {ms:.1} ms a record");
+        println!("flush {flush}: {lost} of 1000 records lost, {ms:.1} ms per record");
     }
     Ok(())
 }

@@ -172,7 +172,7 @@ impl VolatileCache {
         }
     }
 
-    /// Drops the oldest write, whose bytes have been subtracted.
+    /// Drops the oldest write. Its bytes have already been subtracted.
     fn drop_oldest(&mut self) {
         let Some(((number, at), data)) = self.writes.pop_first() else {
             return;

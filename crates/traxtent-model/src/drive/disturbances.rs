@@ -96,7 +96,7 @@ impl Drive {
 
     /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
     /// and its settings are those of the profile. Perturbations, moved sectors and the queue policy
-    /// remain.
+    /// remain. A shared bus is no longer connected.
     pub fn restart(&mut self) {
         let slow = std::mem::take(&mut self.slow);
         let policy = self.policy.take();

@@ -495,7 +495,7 @@ impl Drive {
     /// Same as [`Drive::submit`].
     ///
     /// # Panics
-    /// Panics if an earlier request completes first.
+    /// Panics if the completion of another request is reported first.
     pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
         let tag = self.submit(now, request)?;
         loop {

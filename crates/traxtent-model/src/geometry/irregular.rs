@@ -11,8 +11,11 @@ use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{ZoneInfo, overlap};
 use traxtent_units::{Angle, Cylinder, Lbn, Surface};
 
+/// The maximum number of tracks of a tree.
 const TREE_TRACKS_MAX: u64 = 1 << 25;
+/// The maximum depth of a tree.
 const TREE_DEPTH_MAX: u64 = 16;
+/// The maximum number of instances that a lookup by place may visit on one path.
 const INTERLEAVED_MAX: u64 = 1 << 10;
 
 impl Builder<'_> {

@@ -9,6 +9,7 @@ use super::spec::GeometrySpec;
 use super::{Geometry, Moved, Occupant, Place};
 use traxtent_units::{Angle, Cylinder, Surface};
 
+/// The maximum number of LBNs that a description may list as moved.
 const MOVED_MAX: u64 = 1 << 18;
 
 /// A remap of a zone: the place of the bad sector, and that of its replacement.

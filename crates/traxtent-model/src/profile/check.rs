@@ -44,8 +44,8 @@ pub(super) fn figures(p: &Profile) -> Result<(), ProfileError> {
     duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
     duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
     scsi(&p.scsi)?;
-    // The caller lists the values afterwards. TOML cannot represent some numbers that the geometry
-    // refuses.
+    // The geometry is checked here, before the callers list the values as TOML. TOML cannot
+    // represent some numbers that the geometry refuses.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
     Ok(())
 }
