@@ -139,8 +139,9 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
 /// run by returning false. In a sweep over drives, an error names the drive.
 ///
 /// # Errors
-/// Returns an error if an array of the machine, the workload or the trace is invalid, if the
-/// requests must be supplied, if a file cannot be read, or if the observer stops the run.
+/// Returns an error if the machine's arrays, the workload or the trace are invalid, if the requests
+/// must be supplied ([`Workload::Supplied`]), if a file cannot be read, or if the observer stops
+/// the run.
 pub fn execute(
     case: &Case,
     run: &SimulationRun,

@@ -115,7 +115,7 @@ pub fn points(settings: &[Setting]) -> Vec<Point> {
     points
 }
 
-/// Splits at commas that are not in brackets.
+/// Splits at commas that are not in brackets or braces.
 fn split_list(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
