@@ -79,8 +79,9 @@ impl Summary {
 /// file's blocks on that drive.
 ///
 /// # Errors
-/// Returns an error if a drive has no map, if its map does not cover the file, or if the devices
-/// below the file system cannot be followed.
+/// Returns an error if a drive has no map, if its map does not cover the file, if the file system's
+/// blocks are not whole sectors of a map, or if the devices below the file system cannot be
+/// followed.
 pub fn summarize(
     extents: &[FileExtent],
     system: &FileSystem,

@@ -235,7 +235,7 @@ impl VitalPage {
         }
     }
 
-    /// Encodes the page for a disk. More than 65,535 bytes after the header are truncated.
+    /// Encodes the page for a disk. Bytes after the header beyond the first 65,535 are omitted.
     pub fn encode(&self) -> Vec<u8> {
         let body = match self {
             VitalPage::Supported(pages) => pages.clone(),

@@ -20,7 +20,7 @@ pub enum ReplayPace {
     /// If the trace records arrivals and measured times instead of pauses, the pause is the time
     /// from the measured completion of one record to the arrival of the next, and 0 if the next
     /// arrived before. After a record without a measured time, the next is issued at the recorded
-    /// distance, but not before the completion.
+    /// distance from it, but not before its completion.
     SemiClosed,
     /// As fast as completions allow.
     Closed {

@@ -139,7 +139,7 @@ impl<'a> Synthetic<'a> {
     /// Creates the workload of `spec` on a drive.
     ///
     /// # Errors
-    /// Returns an error if the specification does not fit the drive.
+    /// Returns the errors of [`RequestGenerator::new`].
     pub fn new(
         spec: &WorkloadSpec,
         sector_bytes: u32,

@@ -305,7 +305,8 @@ impl WorkloadSpec {
     /// Sets one key. Keys may come in any order; [`WorkloadSpec::check`] checks the whole.
     ///
     /// # Errors
-    /// Returns an error if the key is unknown, or the value does not fit it.
+    /// Returns an error if the key is unknown, if the value does not fit it, or if it is a key of
+    /// closed workloads although `arrive` is set.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), WorkloadError> {
         let value = value.trim();
         let refuse = |expected: String| WorkloadProblem::Value {

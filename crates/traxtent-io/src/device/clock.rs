@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use traxtent_units::Span;
 
-    /// Does a wait never end before its time, and at once if its time has passed?
+    /// Does a wait never end before its time, and does it end at once if that time has passed?
     #[test]
     fn waits_do_not_end_early() {
         let clock = Clock::start();

@@ -86,7 +86,7 @@ pub fn residuals(
         lbn: Lbn(0),
         problem: format!("the fitted profile is invalid: {error}"),
     })?;
-    // The fitted profile serves all workloads in a row, as the drive does. A request that waits for
+    // The fitted profile serves all workloads in a row, like the drive. A request that waits for
     // the media completes at an angle that its sectors determine, so drive and fitted profile are
     // in step after the first. If the fitted profile began each workload from scratch, its first
     // request could differ by a revolution. In a sequential workload, that one request out of 8,000
