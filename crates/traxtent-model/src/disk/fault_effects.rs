@@ -200,8 +200,8 @@ impl<M: Media> Disk<M> {
             return Err(no_spare("it is already on a spare".to_owned()));
         }
         let mut layout = (*self.layout).clone();
-        // LBNs may share places once a search has found no spare, or if the profile permits it.
-        // Another search would then be useless.
+        // LBNs may share places once a search has found no spare, or if the profile permits it. No
+        // spare is searched for in these cases.
         let lacks_spares = layout.shared_places;
         let spare = (!lacks_spares)
             .then(|| geometry.nearest_spare(sector.start, sectors))

@@ -23,7 +23,7 @@ const FLUSH_PIECE: u64 = 64 << 10;
 /// The media, the cache, and the unreadable sectors. Addresses are bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Store<M> {
-    platters: MediaState<M>,
+    media_state: MediaState<M>,
     cache: VolatileCache,
     /// The cache's capacity in bytes.
     room: u64,
@@ -69,7 +69,7 @@ impl<M: Media> MediaState<M> {
 impl<M: Media> Store<M> {
     pub(super) fn new(media: M, room: u64) -> Store<M> {
         Store {
-            platters: MediaState {
+            media_state: MediaState {
                 media,
                 unreadable: Intervals::default(),
                 rewritten: Vec::new(),
@@ -80,13 +80,13 @@ impl<M: Media> Store<M> {
     }
 
     pub(super) fn media(&self) -> &M {
-        &self.platters.media
+        &self.media_state.media
     }
 
     /// Returns the media with all durable data that they have room for.
     pub(super) fn into_media(mut self) -> M {
         let _ = self.write_out(u64::MAX);
-        self.platters.media
+        self.media_state.media
     }
 
     /// The number of bytes that are acknowledged but not durable.
@@ -105,7 +105,7 @@ impl<M: Media> Store<M> {
         while left > 0
             && let Some(piece) = self.cache.oldest_durable(left)
         {
-            self.platters.put_piece(&piece)?;
+            self.media_state.put_piece(&piece)?;
             let Range { start, end } = piece.part;
             left = left.saturating_sub(end - start);
             self.cache.drop_oldest_until(end);
@@ -116,11 +116,11 @@ impl<M: Media> Store<M> {
     /// Reads the data that a host sees: the newest version of each byte.
     pub(super) fn fetch(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
         if self.cache.is_empty() {
-            return self.platters.media.read(at, into);
+            return self.media_state.media.read(at, into);
         }
         for gap in self.cache.gaps(at..at + into.len() as u64) {
             let place = (gap.start - at) as usize..(gap.end - at) as usize;
-            self.platters.media.read(gap.start, &mut into[place])?;
+            self.media_state.media.read(gap.start, &mut into[place])?;
         }
         self.cache.overlay(at, into);
         Ok(())
@@ -146,7 +146,7 @@ impl<M: Media> Store<M> {
     /// Accepts a write that is durable when this returns. It replaces older versions of its own
     /// bytes only.
     pub(super) fn write_through(&mut self, at: u64, data: &WriteData) -> Result<(), MediaError> {
-        self.platters.put(at, data)?;
+        self.media_state.put(at, data)?;
         self.cache.discard_range(at..at + data.length());
         Ok(())
     }
@@ -164,26 +164,27 @@ impl<M: Media> Store<M> {
         } else {
             while self.write_out_oldest(before)? {}
         }
-        self.platters.media.sync()
+        self.media_state.media.sync()
     }
 
     /// Returns whether a flush may leave data for later. Unreadable sectors can be read again when
     /// the flush has completed, so their data is not left.
     fn defers_writes(&self) -> bool {
         let (bytes, writes) = (self.cache.bytes(), self.cache.count() as u64);
-        self.platters.unreadable.is_empty() && self.platters.media.defers_writes(bytes, writes)
+        self.media_state.unreadable.is_empty()
+            && self.media_state.media.defers_writes(bytes, writes)
     }
 
     /// A barrier for data that is already on the media.
     pub(super) fn sync(&mut self) -> Result<(), MediaError> {
-        self.platters.media.sync()
+        self.media_state.media.sync()
     }
 
     fn write_out_oldest(&mut self, before: WriteMark) -> Result<bool, MediaError> {
         let Some(piece) = self.cache.oldest(before, u64::MAX) else {
             return Ok(false);
         };
-        self.platters.put_piece(&piece)?;
+        self.media_state.put_piece(&piece)?;
         let end = piece.part.end;
         self.cache.drop_oldest_until(end);
         Ok(true)
@@ -203,16 +204,16 @@ impl<M: Media> Store<M> {
         for (at, data) in self.cache.drain().chain(outstanding) {
             for part in sampler.of(at..at + data.length()) {
                 let left = data.part(part.start - at..part.end - at);
-                self.platters.put(part.start, &left)?;
+                self.media_state.put(part.start, &left)?;
             }
         }
-        self.platters.media.sync()?;
+        self.media_state.media.sync()?;
         Ok(sampler.cut)
     }
 
     /// Returns the ranges that were unreadable and have been written since the last call.
     pub(super) fn take_fixed(&mut self) -> Vec<Range<u64>> {
-        std::mem::take(&mut self.platters.rewritten)
+        std::mem::take(&mut self.media_state.rewritten)
     }
 
     /// Makes bytes of the media unreadable until they are written. Data that a flush has left for
@@ -220,14 +221,14 @@ impl<M: Media> Store<M> {
     pub(super) fn make_unreadable(&mut self, range: Range<u64>) {
         // If there is no room for the data, it stays in the cache and can be read.
         let _ = self.write_out(u64::MAX);
-        self.platters.unreadable.insert(range, ());
+        self.media_state.unreadable.insert(range, ());
     }
 
     /// Returns the first byte of a range that cannot be read from the media and is not in the
     /// cache.
     pub(super) fn first_unreadable(&self, range: &Range<u64>) -> Option<u64> {
         let mut unreadable = self
-            .platters
+            .media_state
             .unreadable
             .over(range)
             .map(|(unreadable, ())| {
@@ -403,7 +404,7 @@ mod tests {
         let mut store = store(true);
         store.write_back(0, bytes(1, ROOM)).unwrap();
         store.flush(store.mark()).unwrap();
-        store.platters.media.left.set(Some(1000));
+        store.media_state.media.left.set(Some(1000));
         assert_eq!(store.write_out(u64::MAX), Err(MediaError::NoSpace));
         store.write_back(0, bytes(2, FLUSH_PIECE)).unwrap();
         let full = store.write_back(FLUSH_PIECE, bytes(3, 512));
@@ -417,7 +418,7 @@ mod tests {
         };
         let kept = of(&bytes(1, ROOM));
         assert!(all[FLUSH_PIECE as usize..] == kept[FLUSH_PIECE as usize..]);
-        store.platters.media.left.set(None);
+        store.media_state.media.left.set(None);
         store.flush(store.mark()).unwrap();
         assert!(!store.write_out(u64::MAX).unwrap());
         store.cut([].into_iter(), 1, GRAIN).unwrap();
