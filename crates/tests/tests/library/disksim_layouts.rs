@@ -28,7 +28,7 @@ fn import_with(text: &str, map: &str) -> Result<ImportedLayout, ParamError> {
     let document = Document::parse("test.model", text.as_bytes(), &sources)?;
     let disk = document.blocks().next().unwrap().clone();
     let imported = disk_geometry(&disk, &sources)?;
-    assert_eq!(disk.unused(), [], "all parameters of a layout are read");
+    assert_eq!(disk.unused(), [], "parameters of the layout are not read");
     Ok(imported)
 }
 

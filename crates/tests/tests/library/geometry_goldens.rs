@@ -28,8 +28,8 @@ fn starts(geometry: &Geometry, count: usize) -> Vec<u64> {
         .collect()
 }
 
-/// Track-aligned Extents (FAST 2002), Fig. 2(b): 200 sectors per track, two surfaces, a skew of 20
-/// and a slipped sector between LBNs 580 and 581. Where do tracks begin?
+/// Paper T, Fig. 2(b): 200 sectors per track, two surfaces, a skew of 20 and a slipped sector
+/// between LBNs 580 and 581. Where do tracks begin?
 #[test]
 fn slip_of_traxtents_figure_2b() {
     let mut spec = drive(2, 3, 200);
@@ -49,9 +49,9 @@ fn slip_of_traxtents_figure_2b() {
     }
 }
 
-/// Validation of Traxtents (Fig. 3): a Maxtor 10K V runs its first serpentine of 32 tracks from
-/// cylinder 31 out to 0 on the top surface, back in on the bottom one, then from 63 to 32 on the
-/// bottom and 32 to 63 on the top. Does the named order give this sequence?
+/// Paper Q, Fig. 3: the tracks of a Maxtor 10K V run in serpentines of 32. The first ones go from
+/// cylinder 31 out to 0 on the top surface and back in on the bottom one. The next go from 63 to 32
+/// on the bottom and from 32 to 63 on the top. Does the named order give this sequence?
 #[test]
 fn serpentine_of_the_maxtor_10k_v() {
     let mut spec = drive(2, 128, 100);

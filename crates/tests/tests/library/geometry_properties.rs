@@ -236,7 +236,7 @@ fn check(spec: &GeometrySpec, case: &str) -> bool {
             );
             false
         }
-        (None, Ok(_)) => panic!("{case}: built although there are too few spares\n{text}"),
+        (None, Ok(_)) => panic!("{case}: built although spares or sectors are too few\n{text}"),
     }
 }
 

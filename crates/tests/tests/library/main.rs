@@ -1,4 +1,4 @@
-//! Tests of the pure crates against closed formulas, other programs' output and reference data.
+//! Tests of the pure crates against papers, formats, naive versions and other programs.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disk;

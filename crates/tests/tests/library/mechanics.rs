@@ -365,10 +365,10 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
     (rotation / within, switches / COUNT as f64)
 }
 
-/// Claims T6 and T7 (track-aligned extents, Figure 3 and section 2.2): is the mean rotational
-/// latency of requests on one track (SPT-1)/(2 SPT) of a revolution at any size, and for
-/// zero-latency access (1-f^2)/2 at a share f of the track, which is 0 for the whole track? Is the
-/// probability of a head switch (N-1)/SPT?
+/// Claims T6 and T7 (paper T, Figure 3 and section 2.2): for requests on one track, is the mean
+/// rotational latency (SPT-1)/(2 SPT) of a revolution at any size? With zero-latency access, is it
+/// (1-f^2)/2 for a share f of the track, and so 0 for a whole track? Is the probability of a head
+/// switch (N-1)/SPT for N sectors?
 #[test]
 fn rotational_latency_and_head_switches_follow_the_paper() {
     for sectors in [1, 40, 100, 200, 300, 400] {
@@ -392,8 +392,8 @@ fn rotational_latency_and_head_switches_follow_the_paper() {
     }
 }
 
-/// Claim P6 (track partition layout): is the expected distance to the nearest of m evenly spaced
-/// replicas on a track of N sectors N/2m?
+/// Claim P6 (paper P): is the expected distance to the nearest of m evenly spaced replicas on a
+/// track of N sectors N/2m?
 #[test]
 fn replicas_shorten_the_wait_in_proportion() {
     let profile: Profile = builtin("atlas10k").unwrap();

@@ -136,8 +136,8 @@ fn the_list_of_drives_is_complete() {
     }
 }
 
-/// Claim T1: do the profiles equal Table 1 of the track-aligned extents paper? (Capacities are
-/// printed with one or two digits; half a unit of the last one is allowed.)
+/// Claim T1: do the profiles equal Table 1 of paper T? (Capacities are printed with one or two
+/// digits; half a unit of the last one is allowed.)
 #[test]
 fn table_1_of_the_track_aligned_extents_paper() {
     #[rustfmt::skip]
@@ -194,7 +194,7 @@ fn the_first_zone_of_the_main_drive() {
     near("bus transfer of a track", bus_ms, 2.0, 0.01);
 }
 
-/// Claim P1: do the profiles equal Table 1 of the track partition layout paper?
+/// Claim P1: do the profiles equal Table 1 of paper P?
 #[test]
 fn table_1_of_the_track_partition_layout_paper() {
     #[rustfmt::skip]
@@ -261,9 +261,8 @@ fn extracted_drives_have_disksims_zones() {
     }
 }
 
-/// Figure 2 and Table 2 of the Linux validation: is LBN 0 on track 31 of the top surface, do tracks
-/// run outward, then inward on the bottom surface, and so on, and do the four drives differ as
-/// printed?
+/// Paper Q, Figure 2 and Table 2: is LBN 0 on track 31 of the top surface, do tracks run outward,
+/// then inward on the bottom surface, and so on, and do the four drives differ as printed?
 #[test]
 fn the_serpentine_of_the_maxtor_drives() {
     for (name, top, bottom) in [

@@ -279,8 +279,8 @@ fn shares_of_sequential_and_local_requests() {
 /// outstanding?
 #[test]
 fn limits() {
-    // Each request is preceded by 10 ms of computing. The limit is 10 + 5 ms from the start of one
-    // inter-arrival time, so it never expires.
+    // Each request is preceded by 10 ms of computing. Its limit of 10 + 5 ms counts from the
+    // beginning of each later inter-arrival time. These last only 10 ms, so it never expires.
     let never = SynthioGenerator {
         limited: 1.0,
         limits: Distribution::Constant(5.0),
@@ -302,9 +302,9 @@ fn limits() {
         at(run(&few(never.clone()), 1, &slow)),
         [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
     );
-    // The gaps are 10 ms (random) and 40 ms (sequential). A limit of 10 + 5 ms set in the first
-    // expires 15 ms into the second. There the process waits for the first request's completion at
-    // 1010 ms, and then computes the other 25 ms.
+    // The inter-arrival times are 10 ms (random) and 40 ms (sequential). The first request's limit
+    // of 10 + 5 ms expires 15 ms into the second one. There the process waits for the first
+    // request's completion at 1010 ms, and then computes the other 25 ms.
     let sometimes = SynthioGenerator {
         sequential: 1.0,
         sequential_gaps: Distribution::Constant(40.0),

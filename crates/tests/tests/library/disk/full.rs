@@ -1,4 +1,4 @@
-//! Media that fail.
+//! Media that run out of room.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -37,7 +37,7 @@ fn serve_under(profile: &Profile, settings: &[Caching], requests: &[Request]) ->
     }
     drain(&mut drive, None, &mut done);
     if let Some(&last) = settings.last() {
-        assert_eq!(drive.caching(), last, "the drive reports the last setting");
+        assert_eq!(drive.caching(), last, "the drive reports another setting");
     }
     done
 }

@@ -275,7 +275,7 @@ fn a_hit_does_not_overtake_a_write() {
     let without_write = serve(&p, &requests);
     assert!(
         without_write[2].completed < without_write[1].completed,
-        "a hit while the media work: {without_write:?}"
+        "the hit waits for the media: {without_write:?}"
     );
     requests.insert(2, (5.05, write(22, 4)));
     let with_write = serve(&p, &requests);

@@ -58,7 +58,7 @@ impl Case {
             }
             let wake = drive
                 .next_wakeup()
-                .expect("stalled with requests outstanding");
+                .expect("a wake-up while requests are outstanding");
             assert!(wake >= now, "a wake-up in the past: {wake} at {now}");
             now = wake;
             let before = done.len();

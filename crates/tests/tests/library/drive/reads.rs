@@ -117,8 +117,8 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
         p.cache.almost_hits = almost_hits;
         p
     };
-    // Sector 30 passes from 3.0 to 3.1 ms. The track ends at 10.0; the head is over the next one at
-    // 10.5, its first sector arrives at 11.0.
+    // Sector 30 passes from 3.0 to 3.1 ms. The track ends at 10.0 ms. The head is over the next one
+    // at 10.5 ms, and its first sector arrives at 11.0 ms.
     let within_sector = [(0.0, read(20, 10)), (3.05, read(30, 10))];
     let between_tracks = [(0.0, read(90, 10)), (10.7, read(100, 10))];
     for (stop_in_sector, almost_hits) in [(false, false), (false, true), (true, true)] {
@@ -195,8 +195,8 @@ fn read_ahead_goes_as_far_as_stated() {
     }
 }
 
-/// Does read-ahead on arrival hold the sectors that have passed since the head reached the track,
-/// and read the next track within a revolution and a head switch, whereas read-ahead in order waits
+/// Does read-ahead on arrival hold the sectors that have passed since the head reached the track?
+/// Does it read the next track within a revolution and a head switch? Does read-ahead in order wait
 /// for the first sector?
 #[test]
 fn read_ahead_on_arrival_takes_passing_sectors() {
@@ -277,7 +277,8 @@ fn read_ahead_stops_at_the_end_of_a_sector_or_at_once() {
 /// read-ahead abandoned immediately?
 #[test]
 fn read_ahead_stops_after_a_move_and_in_a_wait() {
-    // Track 0 ends at 10.0; the head is on surface 1 at 10.5, whose first sector arrives at 11.0.
+    // Track 0 ends at 10.0 ms. The head is on surface 1 at 10.5 ms, and the first sector there
+    // arrives at 11.0 ms.
     let requests = |ms, lbn| [(0.0, read(90, 5)), (ms, read(lbn, 1))];
     assert_completions(&reading_ahead(), &requests(10.2, 10), &[9.51, 11.11]);
     assert_completions(&reading_ahead(), &requests(10.2, 9), &[9.51, 21.01]);

@@ -2,9 +2,9 @@
 //!
 //! One revolution takes 10 ms and passes 100 sectors of 0.1 ms. There are two surfaces and ten
 //! cylinders: LBN 200 c + 100 s is the first of cylinder c, surface s. Slot 0 of surface 0 of
-//! cylinder c begins 3 c ms into each revolution, that of surface 1 another 1 ms later. A seek over
-//! d cylinders takes 0.5 d + 0.5 ms, a head switch 0.5 ms. A sector crosses the bus in 0.01 ms.
-//! Nothing else takes time.
+//! cylinder c begins 3 c ms (modulo 10) into each revolution, that of surface 1 another 1 ms later.
+//! A seek over d cylinders takes 0.5 d + 0.5 ms, a head switch 0.5 ms. A sector crosses the bus in
+//! 0.01 ms. Nothing else takes time.
 
 use traxtent_model::drive::{Completion, Drive, Tag};
 use traxtent_model::geometry::{GeometrySpec, PerSurface, Skew, ZoneSpec};
@@ -118,7 +118,7 @@ pub(crate) fn serve(profile: &Profile, requests: &[(f64, Request)]) -> Vec<Compl
         drive.submit(now, request).unwrap();
     }
     drain(&mut drive, None, &mut done);
-    assert_eq!(done.len(), requests.len(), "every request completes");
+    assert_eq!(done.len(), requests.len(), "not every request completed");
     done.sort_by_key(|completion| completion.tag);
     done
 }

@@ -346,8 +346,8 @@ fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f6
     2000.0 * f64::from(sectors) * 512.0 / now.as_ms() / 1000.0
 }
 
-/// Do sequential writes that the buffer acknowledges reach the media rate, even if it is always
-/// full?
+/// Do sequential writes that the buffer acknowledges reach the media rate, even if the buffer is
+/// always full?
 #[test]
 fn cached_writes_in_sequence_stream() {
     for (write_segments, writes_while_busy, outstanding) in

@@ -50,7 +50,7 @@ impl Watched {
         numbers(run).all(|block| !self.used.contains(&block))
     }
 
-    /// Returns the distance of the closest region for which `is` is true.
+    /// Returns the distance from `near` to the closest region for which `is` is true.
     fn closest(&self, near: Block, is: impl Fn(&Range<Block>) -> bool) -> Option<u64> {
         let regions = self.regions().into_iter().filter(is);
         regions.map(|region| distance(&region, near)).min()

@@ -209,10 +209,9 @@ fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
 }
 
 proptest! {
-    /// Does an array return the data written last, through writes of any size, with all members
-    /// present, with a member failed before, between or after the writes, with members that are
-    /// unreadable for a while, and again after a rebuild, whether or not its parity had been made
-    /// before?
+    /// Does an array return the data written last, through writes of any size? Members fail before,
+    /// between or after the writes, are unreadable for a while, and are rebuilt. The parity of some
+    /// arrays has not been made before.
     #[test]
     fn an_array_is_a_drive(
         array in any_array(),

@@ -16,12 +16,12 @@ use traxtent_units::{Lbn, Sectors};
 use device::Device;
 use model::Worker;
 
-/// A map of 48 tracks of 15 to 30 sectors, the first at LBN 0.
+/// Returns a map of 48 tracks of 15 to 30 sectors, the first at LBN 0.
 fn small_map() -> TrackMap {
     map_of(30)
 }
 
-/// A map of 48 tracks with `sectors` sectors, or up to 15 fewer.
+/// Returns a map of 48 tracks with `sectors` sectors, or up to 15 fewer.
 fn map_of(sectors: u64) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let mut first = 0;

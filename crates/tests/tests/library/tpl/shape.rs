@@ -6,7 +6,7 @@ use traxtent_map::TrackMap;
 
 use super::bounds;
 
-/// Any shape on a map of up to five runs of tracks of one size, and the number of its regions.
+/// Any shape, on a map of up to five runs of equally large tracks, and the number of its regions.
 fn shape() -> impl Strategy<Value = (ReplicaMap, u16)> {
     let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
     let runs = prop::collection::vec(run, 1..6);

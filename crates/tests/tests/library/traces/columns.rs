@@ -278,7 +278,10 @@ fn wrong_units() {
         "the median of the first 100 measured times is 12000 ms, which is long for a disk; check their unit"
     );
     let (_, responses) = warnings(&["100ns", "response=ns"]);
-    assert_eq!(responses, None, "12 µs is possible");
+    assert_eq!(
+        responses, None,
+        "12 µs, which is possible, causes a warning"
+    );
     let lines = lines.replace("12000", "4000");
     let columns = text(
         "time=1,op=2,lbn=3,sectors=4,response=5",

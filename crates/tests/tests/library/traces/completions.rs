@@ -132,8 +132,8 @@ fn blkparse_without_completions() {
     assert!(records.iter().all(|record| record.measured.is_none()));
 }
 
-/// Are arrivals of fio's latency log its completions minus the latencies, within the millisecond
-/// that fio records, and in order and without overlap for one outstanding request?
+/// Is each arrival in fio's latency log its completion minus its latency, within the millisecond
+/// that fio records? With one request outstanding, are the arrivals in order, without overlap?
 #[test]
 fn fio_latencies() {
     let format = TraceFormat::FioLatency;

@@ -396,7 +396,6 @@ fn a_sector_without_a_readable_replica_is_named() {
     assert_eq!(error, CopiesError::Unreadable(at));
     wait(volume.read(Lbn(at.0 + 1), &mut bytes)).expect("the other sector of the block");
     assert_eq!(value(&bytes), held[at.0 as usize + 1]);
-    // It is readable again once it has been written.
     wait(volume.write(at, &[7; 2 * SECTOR])).expect("a write fixes bad sectors");
     wait(volume.read(at, &mut bytes)).expect("it was written");
     assert_eq!(bytes, [7; SECTOR]);

@@ -269,7 +269,8 @@ fn run(
         }
     }
     let memory = Memory::new(setup.drives.clone(), Some(rng.split()));
-    let volume = open(&setup.array, &memory, hole).expect("it was stopped well");
+    let volume =
+        open(&setup.array, &memory, hole).expect("a volume without outstanding writes opens");
     memory.count.set(0);
     let pulled_at = if event == Event::Pulled {
         rng.below(40)
