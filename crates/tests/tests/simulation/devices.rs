@@ -112,7 +112,11 @@ fn a_loop_device_does_not_turn() {
     assert_eq!(target.identity().capacity, Sectors(SECTORS));
     assert_nothing_turns(&mut target);
 
-    assert_eq!(in_use(&device.0), None, "only this process reads it");
+    assert_eq!(
+        in_use(&device.0),
+        None,
+        "a device that only this process reads is in use"
+    );
     let exclusive = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::EXCL.bits() as i32)

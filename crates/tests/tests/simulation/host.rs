@@ -92,7 +92,7 @@ fn run(host: &mut Host, list: &mut List) -> Vec<(u64, Completion)> {
     seen
 }
 
-/// Does the executor add no time: are completions those of the drive alone at the same submission
+/// Does the host add no time: are completions those of the drive alone at the same submission
 /// times?
 #[test]
 fn the_host_adds_nothing_while_the_drive_has_room() {

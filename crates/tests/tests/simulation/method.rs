@@ -24,8 +24,8 @@ fn off(qualified: &QualifiedMethod, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }
 
-/// Is VERIFY chosen on every drive with a spindle, and is the measured revolution right to a part
-/// in ten thousand?
+/// Is VERIFY chosen on every drive with a spindle, and is the measured revolution accurate to one
+/// part in ten thousand?
 #[test]
 fn every_drive_turns() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
@@ -160,7 +160,7 @@ fn drives_without_rotation_are_refused() {
     assert!(why.contains("0.000 ms"), "{why}");
 }
 
-/// A device that completes everything when a timer of the host ticks, like kernels' test disks.
+/// A device that completes everything when a timer of the host ticks, like the kernel's test disks.
 #[derive(Debug)]
 struct Ticking {
     drive: SimTarget,

@@ -136,7 +136,7 @@ fn bytes_change_nothing() {
             }
             assert_eq!(bytes.now(), direct.now(), "{name}");
         }
-        assert!(good > 1_000, "{name}: {good} requests succeeded");
+        assert!(good > 1_000, "{name}: only {good} requests succeeded");
         let defects = direct.defects().unwrap();
         assert_eq!(bytes.defects().unwrap(), defects, "{name}");
         assert_eq!(bytes.now(), direct.now(), "{name}");

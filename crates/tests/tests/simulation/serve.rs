@@ -1,4 +1,4 @@
-//! Does a served drive have the times of the model, to the tick, and the right data?
+//! Does a served drive have the times of the model, to the picosecond, and the right data?
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -93,10 +93,10 @@ fn in_file(folder: &TempDir) -> PathBuf {
 }
 
 /// Does the log of a served drive, replayed at its arrivals on the virtual clock, give the modelled
-/// completions to the tick: reads, writes, flushes, force unit access, several at a time, more than
-/// the drive has room for, and with arrivals moved back by the transport time?
+/// completions to the picosecond: reads, writes, flushes, force unit access, several at a time,
+/// more than the drive has room for, and with arrivals moved back by the transport time?
 #[test]
-fn replays_to_the_tick() {
+fn replays_to_the_picosecond() {
     let mut shallow = builtin("atlas10k2").unwrap();
     shallow.queue.depth = 3;
     let mut caching = builtin("cheetah15k7").unwrap();

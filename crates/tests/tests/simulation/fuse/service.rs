@@ -54,12 +54,12 @@ impl MemoryService {
         }
     }
 
-    /// Returns the data.
+    /// Returns a copy of the data.
     pub(super) fn data(&self) -> Vec<u8> {
         self.data.lock().unwrap().clone()
     }
 
-    /// Replaces the data.
+    /// Changes the data without a request.
     pub(super) fn fill(&self, with: impl FnOnce(&mut [u8])) {
         with(&mut self.data.lock().unwrap());
     }
@@ -86,7 +86,8 @@ impl MemoryService {
         self.outstanding.lock().unwrap().peak
     }
 
-    /// Serves a request.
+    /// Records a request, holds it if this was requested, and carries out `job` unless requests
+    /// fail.
     fn serve(&self, seen: Seen, job: impl FnOnce(&mut [u8])) -> Result<(), ServiceError> {
         self.seen.lock().unwrap().push(seen);
         let mut outstanding = self.outstanding.lock().unwrap();
