@@ -74,7 +74,7 @@ fn assert_close(name: &str, residuals: &[Residual]) {
 /// alone and reads with writes? Does a characterization take less than five minutes of the drive's
 /// time?
 #[test]
-fn fitted_profiles_respond_as_their_drives() {
+fn fitted_profiles_respond_like_their_drives() {
     for name in DRIVES {
         for options in [READS, WRITES] {
             let (mut target, map) = target(name);
@@ -169,7 +169,7 @@ fn fitted_profiles_of_all_drives() {
 /// Does a drive respond like its own profile, whatever its initial angle? Only the first request
 /// may differ, by about a revolution.
 #[test]
-fn a_drive_responds_as_its_own_profile() {
+fn a_drive_responds_like_its_own_profile() {
     for name in ["quantum-viking", "toshiba-p300", "toshiba-x300", "hd103sj"] {
         let (profile, _) = drive(name);
         let period = 60_000.0 / profile.mechanics.as_ref().unwrap().rpm;

@@ -335,7 +335,7 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
 /// If a run of sectors as long as a partition is bad on every track with replicas, is all data read
 /// from other replicas, are bad sectors repaired, and is no replica stale afterwards?
 #[test]
-fn bad_segments_are_fixed() {
+fn bad_sectors_are_repaired() {
     let mut repaired = 0;
     for seed in 0..testkit::repeats(30) {
         eprintln!("seed {seed}");
