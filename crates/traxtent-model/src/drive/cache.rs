@@ -90,7 +90,7 @@ const STREAM: u32 = 2;
 const USE_BITS: u32 = 60;
 
 /// The highest rank of a segment with suitability 0.
-const UNSUITABLE: u64 = (1 << USE_BITS) - 1;
+const UNSUITABLE: i64 = 0;
 
 /// The index of a dedicated write segment.
 const WRITE_SEGMENT: usize = 0;
@@ -260,20 +260,35 @@ impl Cache {
         usable: Range<usize>,
         keep: impl Fn(&Segment) -> bool,
     ) -> Option<usize> {
-        let (mut best, mut index) = (UNSUITABLE, None);
-        for (i, s) in usable.clone().zip(&self.segments[usable]) {
+        let suitability = |s: &Segment| {
             let is_free = s.busy_until <= now || s.state == State::Empty;
-            let suitability = match (is_free, keep(s)) {
+            match (is_free, keep(s)) {
                 (false, _) => State::Dirty,
                 (true, true) => State::Reading,
                 (true, false) => s.state,
-            };
-            let rank = ((suitability as u64) << USE_BITS) + (UNSUITABLE - s.used);
+            }
+        };
+        // Mostly, the best segment by its state alone is neither busy nor to be kept.
+        let index = self.best(usable.clone(), |s| s.state)?;
+        let s = &self.segments[index];
+        if suitability(s) == s.state {
+            return Some(index);
+        }
+        self.best(usable, suitability)
+    }
+
+    /// Returns the first of the segments in `usable` with the highest suitability and, among those,
+    /// the longest time since its last use. `None` if all have the lowest suitability.
+    #[inline(always)]
+    fn best(&self, usable: Range<usize>, suitability: impl Fn(&Segment) -> State) -> Option<usize> {
+        let (mut best, mut index) = (UNSUITABLE, 0);
+        for (i, s) in usable.clone().zip(&self.segments[usable]) {
+            let rank = ((suitability(s) as i64) << USE_BITS) - s.used as i64;
             // There are no branches, because the order of use is random.
-            index = if rank > best { Some(i) } else { index };
+            index = if rank > best { i } else { index };
             best = best.max(rank);
         }
-        index
+        (best > UNSUITABLE).then_some(index)
     }
 
     /// The index of the first segment that reads can use.
@@ -400,20 +415,19 @@ impl Cache {
         };
         let stop = self.spec.read_ahead.stop_on_write_hit;
         for (i, other) in self.segments.iter_mut().enumerate() {
-            let overlap = overlaps(other, lbn, end);
-            let is_about_to_read = || (other.end..other.ahead_limit).contains(&lbn);
-            if i == index {
-                continue;
-            }
             let is_stale = match other.state {
-                State::Clean => overlap && !self.spec.writes_update,
-                State::Reading => overlap && stop,
+                _ if i == index => false,
+                State::Clean => !self.spec.writes_update && overlaps(other, lbn, end),
+                State::Reading => stop && overlaps(other, lbn, end),
                 State::Empty | State::Dirty => false,
             };
             if is_stale {
                 other.state = State::Empty;
-            } else if stop && other.state == State::Reading && is_about_to_read() {
-                other.state = State::Clean;
+            } else if other.state == State::Reading && stop {
+                let is_about_to_read = (other.end..other.ahead_limit).contains(&lbn);
+                if is_about_to_read {
+                    other.state = State::Clean;
+                }
             }
         }
         let s = self.touch(index);

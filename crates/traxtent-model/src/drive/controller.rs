@@ -70,6 +70,8 @@ pub(super) struct Controller {
     pub(super) write_sector: Span,
     pub(super) in_order: bool,
     pub(super) when_complete: bool,
+    /// The watermark of reads, in sectors, if it is a share of a segment.
+    pub(super) read_watermark: u32,
     pub(super) hold_read: bool,
     pub(super) hold_write: bool,
     pub(super) never_disconnect: bool,
@@ -88,6 +90,8 @@ impl Controller {
             delivery,
             hold,
         } = profile.bus;
+        let cache = &profile.cache;
+        let watermark = f64::from(cache.segment_sectors) * cache.read_watermark;
         Controller {
             per_request: Span::from_ms(o.per_request_ms),
             choice: Span::from_ms(profile.queue.choice_ms),
@@ -120,6 +124,7 @@ impl Controller {
             write_sector: Span::from_ms(write_sector_ms),
             in_order: delivery != Delivery::OutOfOrder,
             when_complete: delivery == Delivery::InOrderWhenComplete,
+            read_watermark: watermark.ceil() as u32,
             hold_read: hold.during_read || hold.always,
             hold_write: hold.during_write || hold.always,
             never_disconnect: hold.always,

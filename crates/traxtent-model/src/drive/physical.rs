@@ -46,6 +46,9 @@ impl Drive {
     ) -> (HeadPosition, SimTime) {
         let ratio = u64::from(self.profile.sector.ratio());
         let (first, last) = self.physical_bounds(lbn, end);
+        if (first, last) == (lbn, end) {
+            return (position, now);
+        }
         let now_held = self.buffered_edges(lbn, end);
         let head = !(held.0 || now_held.0);
         let tail = !(held.1 || now_held.1);

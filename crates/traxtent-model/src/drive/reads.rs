@@ -453,14 +453,15 @@ impl Drive {
         let c = &self.controller;
         let cache = &self.profile.cache;
         let watermark = if cache.watermark_of_request {
-            f64::from(cache.segment_sectors.min(job.request.sectors)) * cache.read_watermark
+            let most = cache.segment_sectors.min(job.request.sectors);
+            (f64::from(most) * cache.read_watermark) as u32
         } else {
-            (f64::from(cache.segment_sectors) * cache.read_watermark).ceil()
+            c.read_watermark
         };
         let bus_behaviour = BusBehaviour {
             per_sector: c.read_sector,
             hold: c.hold_read,
-            watermark: (watermark as u32).max(1),
+            watermark: watermark.max(1),
             connect: c.first_reselect + c.data_preparation,
             disconnect: c.read_disconnect.get(job.after_read),
         };
@@ -593,10 +594,13 @@ impl Drive {
             &access,
             0,
         );
-        // `legs` is used as scratch space after the request's own legs.
-        let from = HeadPosition::from(&first.piece.track);
-        let (_, passed) = sweep(platters, from, first.end, &rest(first.next_lbn()), legs);
-        legs.truncate(count);
+        let mut passed = first.end;
+        if first.next_lbn() < track_end {
+            // `legs` is used as scratch space after the request's own legs.
+            let from = HeadPosition::from(&first.piece.track);
+            (_, passed) = sweep(platters, from, passed, &rest(first.next_lbn()), legs);
+            legs.truncate(count);
+        }
         if passed < media_end {
             run.from(track_end, media_end)
         } else {

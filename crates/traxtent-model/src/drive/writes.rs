@@ -311,11 +311,15 @@ impl Drive {
     ) -> Option<WriteTransfers> {
         let cache = &self.profile.cache;
         let (sectors, size) = (job.request.sectors, cache.segment_sectors);
+        let per_sector = accepted.inflow.per_sector.0;
+        let is_slower_than =
+            |slots: u32| per_sector * u64::from(slots) > self.mechanics.revolution().0;
         let is_slow_bus = || {
-            let track = self.geometry.track_of(job.request.lbn);
-            let slots = track.map_or(1, |track| track.slots);
-            let passes = self.mechanics.revolution().0 / u64::from(slots);
-            accepted.inflow.per_sector.0 > passes
+            // Most buses are faster than the media on every track.
+            is_slower_than(self.geometry.most_slots()) && {
+                let track = self.geometry.track_of(job.request.lbn);
+                is_slower_than(track.map_or(1, |track| track.slots))
+            }
         };
         let is_late = accepted.full > ready && is_slow_bus();
         if sectors <= size && !is_late {

@@ -455,6 +455,12 @@ impl Builder<'_> {
         let mut geometry = Geometry {
             capacity: self.sectors,
             tracks: tree.node(roots[0]).tracks,
+            most_slots: tree
+                .shapes
+                .iter()
+                .map(|shape| shape.slots)
+                .max()
+                .unwrap_or(1),
             cylinders: self.spec.cylinders,
             surfaces: self.spec.surfaces,
             root: roots[0],

@@ -43,6 +43,7 @@ use tree::{FoundInBranch, FoundTrack, NodeId, Tree};
 pub struct Geometry {
     capacity: u64,
     tracks: u64,
+    most_slots: u32,
     cylinders: u32,
     surfaces: u16,
     tree: Tree,
@@ -214,6 +215,11 @@ impl Geometry {
     /// The number of tracks that hold LBNs.
     pub fn track_count(&self) -> u64 {
         self.tracks
+    }
+
+    /// The number of physical sectors around the track that has most of them.
+    pub(crate) fn most_slots(&self) -> u32 {
+        self.most_slots
     }
 
     /// The number of runs of similar tracks in the index, which is a measure of its size.
