@@ -77,8 +77,35 @@ impl SharedBus {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bus {
     transfers: Reservations,
-    /// The bus itself, if other drives share it, and the number of this drive on it.
-    shared: Option<(SharedBus, usize)>,
+    /// The bus itself, if other drives share it.
+    shared: Option<Connection>,
+}
+
+/// A drive's connection to a bus that several drives share.
+#[derive(Clone, Debug)]
+struct Connection {
+    bus: SharedBus,
+    /// The number of this drive on the bus.
+    number: usize,
+}
+
+// Most drives have the bus for themselves, so these methods stay out of their callers.
+impl Connection {
+    #[cold]
+    fn advance(&self, now: SimTime) {
+        let long_ago = SimTime(now.0.saturating_sub(RESERVATION_HISTORY.0));
+        self.bus.drives().calendar.advance(long_ago);
+    }
+
+    #[cold]
+    fn fit(&self, from: SimTime, length: Span) -> SimTime {
+        self.bus.drives().calendar.fit(from, length, self.number)
+    }
+
+    #[cold]
+    fn reserve(&self, start: SimTime, end: SimTime) {
+        self.bus.drives().calendar.reserve(start, end, self.number);
+    }
 }
 
 impl Bus {
@@ -86,17 +113,16 @@ impl Bus {
     pub(super) fn share(&mut self, bus: SharedBus) {
         let number = bus.drives().count;
         bus.drives().count += 1;
-        self.shared = Some((bus, number));
+        self.shared = Some(Connection { bus, number });
     }
 
     /// Removes the drive's reservations that have ended by `now`, and those on a shared bus that
     /// ended [`RESERVATION_HISTORY`] earlier.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, now: SimTime) {
         self.transfers.advance(now);
-        if let Some((bus, _)) = &self.shared {
-            let long_ago = SimTime(now.0.saturating_sub(RESERVATION_HISTORY.0));
-            bus.drives().calendar.advance(long_ago);
+        if let Some(shared) = &self.shared {
+            shared.advance(now);
         }
     }
 
@@ -161,15 +187,16 @@ impl Bus {
 
     #[inline]
     fn first_free_for(&self, from: SimTime, length: Span) -> SimTime {
-        self.shared.as_ref().map_or(from, |(bus, number)| {
-            bus.drives().calendar.fit(from, length, *number)
-        })
+        match &self.shared {
+            None => from,
+            Some(shared) => shared.fit(from, length),
+        }
     }
 
     #[inline]
     fn reserve_shared(&self, start: SimTime, end: SimTime) {
-        if let Some((bus, number)) = &self.shared {
-            bus.drives().calendar.reserve(start, end, *number);
+        if let Some(shared) = &self.shared {
+            shared.reserve(start, end);
         }
     }
 }
