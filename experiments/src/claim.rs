@@ -30,9 +30,11 @@ pub enum Unit {
     /// Logical sectors.
     Sectors,
     /// Units of 1,024 bytes.
-    Kb,
+    #[serde(rename = "kb")]
+    Kib,
     /// Units of 1,048,576 bytes.
-    Mb,
+    #[serde(rename = "mb")]
+    Mib,
     /// Units of 10^9 bytes.
     Gb,
     /// Streams of a server.
@@ -208,8 +210,8 @@ impl Unit {
             Unit::Seconds => format!("{} s", fixed(number, 1)),
             Unit::Minutes => format!("{} min", fixed(number, 2)),
             Unit::Sectors => format!("{} sectors", whole(number)),
-            Unit::Kb => format!("{} KiB", whole(number)),
-            Unit::Mb => format!("{} MiB", fixed(number, 2)),
+            Unit::Kib => format!("{} KiB", whole(number)),
+            Unit::Mib => format!("{} MiB", fixed(number, 2)),
             Unit::Gb => format!("{} GB", fixed(number, 2)),
             Unit::PerSecond => format!("{}/s", fixed(number, 1)),
             Unit::MbPerS => format!("{} MB/s", fixed(number, 1)),
@@ -334,7 +336,7 @@ mod tests {
                 "or more",
             ),
             (
-                format(number(264.0), Unit::Kb, Tolerance::Exact),
+                format(number(264.0), Unit::Kib, Tolerance::Exact),
                 "264 KiB",
                 "exact",
             ),

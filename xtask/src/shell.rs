@@ -102,7 +102,7 @@ pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Result<PathB
     let tools = target_dir().join("tools");
     let program = tools.join("bin").join(name);
     if !program.exists() {
-        eprintln!("installing {name} {version}; this takes some minutes, once");
+        eprintln!("installing {name} {version}; this takes a few minutes, once");
         let mut cargo = cargo();
         cargo.args(["install", name, "--locked", "--version", version]);
         cargo.args(features).arg("--root").arg(&tools);

@@ -326,7 +326,7 @@ impl Drive {
 /// Returns the map of a modelled drive, with the identity that a probe of it would find.
 pub(crate) fn map_of(drive: &NamedDrive) -> MapFile {
     let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
-    let tracks = traxtent_map::TrackMap::of_sizes(drive.geometry.track_sizes());
+    let tracks = traxtent_map::TrackMap::from_sizes(drive.geometry.track_sizes());
     MapFile::new(target.identity().clone(), MapSource::Model, tracks)
 }
 

@@ -12,7 +12,7 @@ pub enum CalibrateError {
     /// No record has a measured time.
     #[error("no request has a measured time")]
     NotMeasured,
-    /// A part of the trace is too short.
+    /// A part of the trace has too few measured requests.
     #[error(
         "{fitted} measured requests are fitted and {held_out} are held out; at least \
          {REQUESTS_LEAST} are needed in each part"

@@ -1,5 +1,5 @@
-//! The times in a profile that can be fitted, and how much they may differ from those of the drive
-//! that a calibration starts from.
+//! The times in a profile that can be fitted, each with the expected size of its correction to the
+//! starting profile.
 
 use traxtent_model::mechanics::SeekCurve;
 use traxtent_model::profile::{OverheadSpec, Profile, SeekSpec};
@@ -10,7 +10,7 @@ use crate::{SEEK_KEY, WRITE_SECTOR_KEY};
 /// A time that can be fitted. Its correction is added to the profile's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    /// The key of the profile. For the seek curve it is followed by the distance.
+    /// The key in the profile; for the seek curve, the key followed by the distance.
     pub(crate) name: String,
     /// The standard deviation of the correction if nothing is known of the drive, in milliseconds.
     pub(crate) prior_ms: f64,
@@ -51,21 +51,23 @@ const WRITE_SETTLE_PRIOR_MS: f64 = 0.3;
 /// Seek times of drives with the same average seek time differ by about this share.
 const SEEK_PRIOR_SHARE: f64 = 0.3;
 
-/// The least uncertainty of a seek time in milliseconds.
-const SEEK_PRIOR_LEAST_MS: f64 = 0.1;
+/// The smallest standard deviation that is assumed for the correction of a seek time or of the head
+/// switch time.
+const SWITCH_PRIOR_LEAST_MS: f64 = 0.1;
 
 /// Bus times differ by about this much per sector.
 const SECTOR_PRIOR_MS: f64 = 0.1;
 
-/// A correction of the time on the bus is the change of the transfer time of this number of
-/// sectors. It is then comparable to the corrections of other times.
+/// The correction of the bus time is stated for a transfer of this many sectors, so that it is
+/// comparable to the other corrections.
 const SECTORS: f64 = 16.0;
 
 /// The factor between the distances at which the seek curve is corrected.
 const SEEK_STEP: f64 = 3.0;
 
-/// The number of points in the table that replaces a formula for the seek curve.
-const CURVE_POINTS: f64 = 40.0;
+/// The number of steps of the table that replaces a formula for the seek curve. The distances of
+/// [`SEEK_STEP`] are added to it.
+const CURVE_STEPS: f64 = 40.0;
 
 impl Figure {
     /// Whether it is a time of the seek curve.
@@ -81,7 +83,7 @@ impl Figure {
         (is_of("read_hit") || is_of("write_hit")).then(|| is_of("read"))
     }
 
-    /// The key of the profile.
+    /// The key in the profile.
     pub(crate) fn key(&self) -> &str {
         if self.is_seek() { SEEK_KEY } else { &self.name }
     }
@@ -104,8 +106,8 @@ impl Figure {
         }
     }
 
-    /// Adds a correction in milliseconds. Times do not become negative; only the settling of
-    /// writes may be.
+    /// Adds a correction in milliseconds. A time is not reduced below 0, except the write settling
+    /// time, which may be negative.
     pub(crate) fn add(&self, profile: &mut Profile, ms: f64) {
         let add = |value: &mut f64, ms: f64| *value = (*value + ms).max(0.0);
         match (self.place, &mut profile.mechanics) {
@@ -125,9 +127,9 @@ impl Figure {
     }
 }
 
-/// Returns the share of a correction at a distance: 1 at the distance itself, and 0 from its
-/// neighbours on, with straight lines over the logarithm in between. The first and the last
-/// distance are their own neighbours.
+/// Returns the share of the correction for `at` that applies at `distance`: 1 at `at`, 0 at `left`
+/// and `right` and beyond, and linear in the logarithm of the distance in between. On a side where
+/// `at` is its own neighbour, the share is 1.
 fn share_at(distance: u32, left: u32, at: u32, right: u32) -> f64 {
     let log = |number: u32| f64::from(number.max(1)).ln();
     let neighbour = if distance < at { left } else { right };
@@ -138,8 +140,9 @@ fn share_at(distance: u32, left: u32, at: u32, right: u32) -> f64 {
 }
 
 /// Returns the figures of a profile that can be fitted. If writes complete in the buffer
-/// (`has_fast_writes`), their time on the bus is not among them, because hits determine it. The
-/// seek curve becomes a table with points at the distances where it is corrected.
+/// (`has_fast_writes`), their time on the bus is not among them, because it is fitted separately,
+/// from write hits. The seek curve becomes a table with points at the distances where it is
+/// corrected.
 pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bool) -> Vec<Figure> {
     let mut found = Vec::new();
     let mut add = |name: &str, prior_ms: f64, place| {
@@ -182,7 +185,7 @@ pub(crate) fn figures(profile: &mut Profile, cylinders: u32, has_fast_writes: bo
     }
     if let Some(mechanics) = &profile.mechanics {
         let share = HEAD_SWITCH_PRIOR_SHARE * mechanics.head_switch_ms;
-        let prior_ms = share.max(SEEK_PRIOR_LEAST_MS);
+        let prior_ms = share.max(SWITCH_PRIOR_LEAST_MS);
         add("mechanics.head_switch_ms", prior_ms, Place::HeadSwitch);
         let prior_ms = WRITE_SETTLE_PRIOR_MS;
         add("mechanics.write_settle_ms", prior_ms, Place::WriteSettle);
@@ -216,7 +219,7 @@ fn seek_figures(spec: &SeekSpec, cylinders: u32) -> (SeekSpec, Vec<Figure>) {
             write.clone(),
         ),
         _ => (
-            distances(stroke, f64::from(stroke).powf(1.0 / CURVE_POINTS)),
+            distances(stroke, f64::from(stroke).powf(1.0 / CURVE_STEPS)),
             None,
         ),
     };
@@ -230,7 +233,7 @@ fn seek_figures(spec: &SeekSpec, cylinders: u32) -> (SeekSpec, Vec<Figure>) {
         .collect();
     let figures = nodes.iter().enumerate().map(|(index, &at)| Figure {
         name: format!("{SEEK_KEY} over {}", Count(u64::from(at), "cylinder")),
-        prior_ms: (time(at) * SEEK_PRIOR_SHARE).max(SEEK_PRIOR_LEAST_MS),
+        prior_ms: (time(at) * SEEK_PRIOR_SHARE).max(SWITCH_PRIOR_LEAST_MS),
         scale: 1.0,
         has_neighbour: index + 1 < nodes.len(),
         place: Place::Seek {
@@ -242,7 +245,7 @@ fn seek_figures(spec: &SeekSpec, cylinders: u32) -> (SeekSpec, Vec<Figure>) {
     (SeekSpec::Table { read, write }, figures.collect())
 }
 
-/// Returns distances from 1 to the stroke, each longer than the one before by a factor.
+/// Returns distances from 1 to the stroke, each about `factor` times the one before.
 fn distances(stroke: u32, factor: f64) -> Vec<u32> {
     let steps = (f64::from(stroke).ln() / factor.max(1.01).ln())
         .round()

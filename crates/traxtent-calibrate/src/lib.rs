@@ -98,7 +98,7 @@ pub enum Stage {
 /// A time in milliseconds that was fitted, or that the trace does not determine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedFigure {
-    /// The key of the profile; for the seek curve with the distance.
+    /// The key in the profile; for the seek curve, the key followed by the distance.
     pub name: String,
     /// The value before.
     pub start_ms: f64,
@@ -113,7 +113,7 @@ pub struct FittedFigure {
 }
 
 impl FittedFigure {
-    /// The key of the profile.
+    /// The key in the profile.
     pub fn key(&self) -> &str {
         self.name.split(' ').next().unwrap_or(&self.name)
     }
@@ -122,7 +122,7 @@ impl FittedFigure {
 /// A setting of the firmware that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedSetting {
-    /// The key of the profile.
+    /// The key in the profile.
     pub key: &'static str,
     /// The value before.
     pub start: String,

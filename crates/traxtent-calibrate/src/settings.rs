@@ -6,7 +6,7 @@ use traxtent_model::profile::{CacheSpec, Delivery, Profile, ReadAhead, ReadAhead
 /// A value that a setting can have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// The key of the profile.
+    /// The key in the profile.
     pub(crate) key: &'static str,
     value: Value,
 }

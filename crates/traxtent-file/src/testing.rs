@@ -19,7 +19,7 @@ pub(crate) fn any_partition(rng: &mut Rng, tracks: u64) -> Partition {
     let (least, more) = (2 + rng.below(8) as u32, 1 + rng.below(12));
     let size = |_| block_sectors * least + rng.below(u64::from(block_sectors) * more) as u32;
     let sizes: Vec<u32> = (0..tracks).map(size).collect();
-    let map = TrackMap::of_sizes(sizes.iter().copied());
+    let map = TrackMap::from_sizes(sizes.iter().copied());
     let end = map.end();
     let most = end.0 - u64::from(block_sectors);
     let start = Lbn(rng.below(sizes[0].into()).min(most));
@@ -30,7 +30,11 @@ pub(crate) fn any_partition(rng: &mut Rng, tracks: u64) -> Partition {
 pub(crate) fn regular_partition(rng: &mut Rng, tracks: u64) -> Partition {
     let block_sectors = 1 + rng.below(3) as u32;
     let size = block_sectors * (3 + rng.below(10) as u32);
-    Partition::whole(TrackMap::of_sizes((0..tracks).map(|_| size)), block_sectors).unwrap()
+    Partition::whole(
+        TrackMap::from_sizes((0..tracks).map(|_| size)),
+        block_sectors,
+    )
+    .unwrap()
 }
 
 /// A file, and the blocks that are free.

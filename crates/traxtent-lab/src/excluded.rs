@@ -27,7 +27,7 @@ pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 fn one_in(bench: &Bench) -> Result<f64, LabError> {
     let block = sectors_of_block(BLOCK_BYTES, bench.profile.sector.logical_bytes)?;
-    let map = Arc::new(TrackMap::of_sizes(bench.geometry.track_sizes()));
+    let map = Arc::new(TrackMap::from_sizes(bench.geometry.track_sizes()));
     let (mut excluded, mut blocks) = (0, 0);
     for offset in 0..u64::from(block) {
         let lbns = map.first() + Sectors(offset)..map.end();

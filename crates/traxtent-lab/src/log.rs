@@ -199,7 +199,7 @@ fn write_costs(bench: &Bench, workload: LogWorkload) -> Result<Vec<f64>, LabErro
 /// Fills a log with segments of one size. Then writes as many blocks as the log has, once
 /// unmeasured and three times measured.
 fn write_cost(bench: &Bench, workload: LogWorkload, segment_sectors: u32) -> Result<f64, LabError> {
-    let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
+    let tracks = TrackMap::from_sizes(bench.geometry.track_sizes());
     let range = Lbn(0)..Lbn(LOG_SECTORS);
     let mut config = LogConfig {
         id: 1,
@@ -321,7 +321,7 @@ const CUTS: u64 = 40;
 /// Returns an error if the log does not fit the tracks, the disk fails, or the log cannot be opened
 /// again.
 pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
+    let tracks = TrackMap::from_sizes(bench.geometry.track_sizes());
     let first = tracks.track(0).map(|track| track.sectors);
     let differs = tracks.tracks().position(|track| {
         first.is_some_and(|first| {

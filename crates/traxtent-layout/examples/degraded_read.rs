@@ -13,7 +13,7 @@ use traxtent_units::{Lbn, Sectors};
 
 fn main() -> Result<(), RaidError> {
     // Three drives of 100 tracks. Each track is a chunk.
-    let map = Arc::new(TrackMap::of_sizes([334; 100]));
+    let map = Arc::new(TrackMap::from_sizes([334; 100]));
     let member = Member {
         data: map.first()..map.end(),
         map,

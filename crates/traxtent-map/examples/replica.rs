@@ -9,7 +9,7 @@ use traxtent_units::{Lbn, SimTime};
 fn main() {
     // Two tracks of a 10,000 rpm drive, both beginning at angle 0. A read completes at least 0.1
     // revolutions after it is sent; a seek takes another 0.2.
-    let map = TrackMap::of_sizes([100, 100]);
+    let map = TrackMap::from_sizes([100, 100]);
     let survey = Survey {
         first_track: 0,
         angles: vec![0, 0],

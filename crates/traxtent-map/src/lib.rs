@@ -9,7 +9,8 @@
 //!
 //! # Invariants
 //! The tracks of a map are in ascending order, not empty, and without gaps. A map is stored as a
-//! repeating pattern. Ten million tracks take a few kilobytes.
+//! repeating pattern. Ten million tracks of a regular drive take a
+//! few kilobytes.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -72,7 +73,7 @@ impl MappedTrack {
 impl TrackMap {
     /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0. There must
     /// be at least one track, and none may be empty.
-    pub fn of_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
+    pub fn from_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
         let mut sizes = RunPattern::default();
         for sectors in track_sizes {
             sizes.push(sectors, 1);
@@ -86,7 +87,7 @@ impl TrackMap {
 
     /// Creates the map of consecutive tracks with the given sizes, beginning at `first`. There must
     /// be at least one track, and none may be empty.
-    pub fn from_sizes(first: Lbn, sizes: RunPattern) -> TrackMap {
+    pub fn from_pattern(first: Lbn, sizes: RunPattern) -> TrackMap {
         TrackMap { first, sizes }
     }
 

@@ -46,7 +46,7 @@ fn main() {
         let profile = builtin(drive).expect("a built-in drive");
         let geometry = Geometry::build(&profile.geometry).expect("a checked profile");
         let block_sectors = BLOCK / profile.sector.logical_bytes;
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         println!("\n{drive}: {} tracks", map.len());
         let map = Arc::new(map);
         let page_sectors = profile.sector.physical_bytes / profile.sector.logical_bytes;

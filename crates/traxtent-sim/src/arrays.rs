@@ -25,7 +25,7 @@ pub(crate) fn conventional(
     drives: &[&Drive],
 ) -> Result<Array, RaidError> {
     let members = drives.iter().map(|drive| {
-        let map = TrackMap::of_sizes(drive.geometry().track_sizes());
+        let map = TrackMap::from_sizes(drive.geometry().track_sizes());
         Member {
             data: map.first()..map.end(),
             map: map.into(),

@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         members: vec![member(2), member(3), member(4)],
     };
     let mut superblock = new.superblock().expect("the members are large enough");
-    let map = Arc::new(TrackMap::of_sizes([MEMBER_SECTORS as u32]));
+    let map = Arc::new(TrackMap::from_sizes([MEMBER_SECTORS as u32]));
     let members = superblock.members.iter().map(|entry| Member {
         map: Arc::clone(&map),
         data: entry.data.clone(),

@@ -15,7 +15,7 @@
 //! - After a crash, each sector that was being written holds its old or its new data. In RAID-4 and
 //!   RAID-5, if a member is lost in the same crash, its blocks in stripes that were being written
 //!   as a whole are reported as lost ([`VolumeError::Lost`]).
-//! - Parity and mirrors are consistent again once a volume has been opened.
+//! - Parity and replicas are consistent again once a volume has been opened.
 //! - A member's failure is recorded before any request that it missed completes.
 //!
 //! # Design
@@ -29,7 +29,7 @@
 //!   This is impossible if a member is lost in the crash; its blocks of the stripe are then
 //!   recorded as lost. While a member is missing, whole stripes are therefore written in the first
 //!   way.
-//! - Writes to mirrors record an intent. After a crash the first mirror is copied to the others.
+//! - Writes in RAID-1 record an intent. After a crash the first replica is copied to the others.
 //!
 //! A record is *settled* once the writes that it describes are in place and durable. All records
 //! are settled together: writes pause, all members are flushed, and a record of this is made
@@ -126,7 +126,7 @@ pub struct Volume<M: MemberIo> {
     flushers: Vec<Flusher>,
     /// Stripe buffers of completed requests.
     idle: BlockingMutex<Vec<StripeBuffers<M::Buffer>>>,
-    /// The number of stripes, from the first on, that are valid on the member being rebuilt.
+    /// The number of stripes, counted from the first, that are valid on the member being rebuilt.
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
@@ -278,7 +278,7 @@ impl<M: MemberIo> Volume<M> {
         Sectors(self.repaired.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of stripes, from the first on, that are valid on the member being
+    /// Returns the number of stripes, counted from the first, that are valid on the member being
     /// rebuilt.
     pub fn rebuilt(&self) -> u64 {
         self.rebuilt.load(Ordering::Relaxed)
@@ -296,8 +296,8 @@ impl<M: MemberIo> Volume<M> {
         if !self.ring().dirty {
             return Ok(());
         }
-        // A mirrored volume need not retire records here: copying a mirror again after a crash is
-        // always correct.
+        // RAID-1 need not retire records here: copying a replica again after a crash is always
+        // correct.
         let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
     }

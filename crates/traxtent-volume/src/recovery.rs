@@ -212,7 +212,7 @@ impl<M: MemberIo> Volume<M> {
         None
     }
 
-    /// Makes the parity or the mirrors consistent in a stripe that was being written during the
+    /// Makes the parity or the replicas consistent in a stripe that was being written during the
     /// crash.
     async fn resync(
         &self,
@@ -223,7 +223,7 @@ impl<M: MemberIo> Volume<M> {
         let Some(parity) = stripe.parity_member() else {
             return match self.sync_held(state, stripe).await {
                 Ok((_, failed)) => check_no_failures(&failed),
-                // No mirror can be read; reads will report it.
+                // No replica can be read; reads will report it.
                 Err(VolumeError::Unreadable(_)) => Ok(()),
                 Err(error) => Err(error),
             };

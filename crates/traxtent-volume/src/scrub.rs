@@ -4,8 +4,8 @@
 //! | found | without repair | repaired by |
 //! |---|---|---|
 //! | an unreadable sector that the others determine | reported | [`Repair::sectors`] |
-//! | differing mirrors, a majority of them equal | reported | [`Repair::sectors`]: the majority |
-//! | differing mirrors, no majority | reported | [`Repair::preferred`]: the specified member |
+//! | differing replicas, a majority of them equal | reported | [`Repair::sectors`]: the majority |
+//! | differing replicas, no majority | reported | [`Repair::preferred`]: the specified member |
 //! | parity that does not match | reported | [`Repair::parity`]: computed from the data |
 
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ use traxtent_units::{Lbn, Sectors};
 /// The changes that a scrub may make. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Rewrite sectors that cannot be read, from the others. With three or more mirrors, also
+    /// Rewrite sectors that cannot be read, from the others. With three or more replicas, also
     /// rewrite sectors that differ from the majority.
     pub sectors: bool,
     /// The member whose data is right if there is no majority.
@@ -56,7 +56,7 @@ pub struct Difference {
     pub rows: Sectors,
     /// The fault.
     pub fault: Fault,
-    /// The members at fault: members that cannot read, members whose mirrors differ, or the member
+    /// The members at fault: members that cannot read, members whose replicas differ, or the member
     /// with the parity.
     pub members: MemberSet,
     /// Whether the fault was repaired.
@@ -70,9 +70,9 @@ pub enum Fault {
     Unreadable,
     /// Sectors cannot be read, and the other members do not determine their contents.
     Lost,
-    /// Mirrors differ from the majority.
+    /// Replicas differ from the majority.
     Outvoted,
-    /// Mirrors differ, and there is no majority.
+    /// Replicas differ, and there is no majority.
     Tied,
     /// Parity does not match the data.
     Parity,
@@ -132,7 +132,7 @@ impl Scrubbed {
         of.map(|one| one.rows.0).sum()
     }
 
-    /// Returns the number of rows whose mirrors differ or whose parity does not match.
+    /// Returns the number of rows whose replicas differ or whose parity does not match.
     pub fn wrong(&self) -> u64 {
         [Fault::Outvoted, Fault::Tied, Fault::Parity]
             .map(|fault| self.rows(fault))
@@ -150,7 +150,7 @@ struct RowFault {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Checks the parity or the mirrors of a stripe, and makes the repairs that `repair` allows.
+    /// Checks the parity or the replicas of a stripe, and makes the repairs that `repair` allows.
     /// Parity is not checked in rows with sectors recorded as lost. A member that fails a write is
     /// marked as failed.
     ///

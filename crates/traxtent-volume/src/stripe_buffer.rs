@@ -179,7 +179,7 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
             }
             let mut rows = from.0 - all.start.0..to.0 - all.start.0;
             let mut at = (from.0 - sectors.start.0) as usize * self.sector_bytes;
-            // Only one of several mirrors is read.
+            // Only one of several replicas is read.
             while let Some(old) = self.old(chunk.member, &rows).filter(|_| !rows.is_empty()) {
                 into[at..at + old.len()].copy_from_slice(old);
                 at += old.len();

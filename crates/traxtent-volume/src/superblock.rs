@@ -59,7 +59,7 @@ pub struct Superblock {
     /// Whether the volume was stopped cleanly.
     pub clean: bool,
     /// The number of stripes, from the first one, for which the initial sync is complete. Their
-    /// parity and mirrors are consistent with the data.
+    /// parity and replicas are consistent with the data.
     pub synced: u64,
     /// The stripe at which the next scrub begins.
     pub scrubbed: u64,

@@ -1,8 +1,8 @@
-//! The initial sync: makes parity and mirrors consistent with the data, in stripes where they may
+//! The initial sync, which makes parity and replicas consistent with the data in stripes that may
 //! never have been initialized.
 //!
 //! A sync chooses by itself which data is right. It is therefore a separate step, done once for a
-//! new volume. Recovery uses the same code for stripes of mirrors that were being written during a
+//! new volume. Recovery uses the same code for RAID-1 stripes that were being written during a
 //! crash. Reads and writes use it for stripes that have an unreadable sector before the initial
 //! sync has reached them. Later inconsistencies are left to a scrub.
 
@@ -13,14 +13,14 @@ use super::{Failures, MemberIo, State, Volume, VolumeError};
 use traxtent_layout::raid::{Level, Stripe};
 use traxtent_units::{Lbn, Sectors};
 
-/// Stripes that have been synced for one request because of an unreadable sector.
+/// Stripes for which a sync has been considered for one request, because of an unreadable sector.
 pub(super) type Synced = SmallVec<[u64; 2]>;
 
 /// The outcome of a sync of one stripe.
 #[derive(Default)]
 struct SyncedRows {
     /// The number of sectors to be written.
-    written: Sectors,
+    changed: Sectors,
     /// The number of these sectors that could not be read.
     repaired: Sectors,
     /// The first row that can neither be read nor computed.
@@ -28,14 +28,15 @@ struct SyncedRows {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Makes the parity or the mirrors of a stripe consistent with its data. Mirrors take the
+    /// Makes the parity or the replicas of a stripe consistent with its data. Replicas take the
     /// contents of the first member that can be read, with doubtful members last. Returns the
     /// number of sectors written.
     ///
     /// # Errors
     /// Returns an error if a sector can neither be read nor computed, in which case the other rows
-    /// are still synced. Also returns an error if a member has no space, or if too many members
-    /// fail.
+    /// are still synced. If a member's write failed as well, the member is marked failed instead,
+    /// and the next call reports the sector. Also returns an error if a member has no space, or if
+    /// too many members fail.
     ///
     /// # Panics
     /// Panics if there is no such stripe.
@@ -70,7 +71,7 @@ impl<M: MemberIo> Volume<M> {
         match synced.unreadable {
             // The caller must first mark the failed members.
             Some(row) if failed.is_empty() => Err(Self::unreadable(stripe, row)),
-            _ => Ok((synced.written, failed)),
+            _ => Ok((synced.changed, failed)),
         }
     }
 
@@ -102,13 +103,13 @@ impl<M: MemberIo> Volume<M> {
             if !chunk.can_read(row) || chunk.row(row, self.sector_bytes) != sum {
                 synced.repaired.0 += u64::from(!chunk.can_read(row));
                 chunk.set_row(row, &sum);
-                synced.written.0 += 1;
+                synced.changed.0 += 1;
             }
         }
         synced
     }
 
-    /// Sets all mirrors of each row to the contents of one of them.
+    /// Sets all replicas of each row to the contents of one of them.
     fn sync_replicas(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         let is_doubtful = |chunk: &usize| {
@@ -131,7 +132,7 @@ impl<M: MemberIo> Volume<M> {
                 if !chunk.can_read(row) || chunk.row(row, self.sector_bytes) != right {
                     synced.repaired.0 += u64::from(!chunk.can_read(row));
                     chunk.set_row(row, &right);
-                    synced.written.0 += 1;
+                    synced.changed.0 += 1;
                 }
             }
         }

@@ -127,7 +127,7 @@ pub(super) fn share(text: &str) -> Parsed<f64> {
         .ok_or_else(|| "expected a share from 0 to 1, or 0% to 100%".to_owned())
 }
 
-/// Parses one length of at least `least`, a whole number of sectors or bytes.
+/// Parses a whole number of sectors or bytes, from `least` to `u32::MAX`.
 pub(super) fn length(text: &str, least: u64) -> Parsed<(LengthUnit, u64)> {
     let (value, unit) = length_value(text)?;
     if value != libm::floor(value) || value < least as f64 || value > f64::from(u32::MAX) {
@@ -174,20 +174,25 @@ pub(super) fn time_ms(text: &str) -> Parsed<f64> {
     }
 }
 
-/// Parses a distribution of times, in milliseconds.
+/// Parses a distribution of times, in milliseconds. Negative times are drawn again. Refuses a
+/// negative constant, mean (`normal`, `choice`) or base (`exp`, `poisson`), and a `uniform` range
+/// without a time of 0 or more.
 pub(super) fn times(text: &str) -> Parsed<Distribution> {
     let times = distribution(text, TIME_MAX_MS, &mut time_value)?;
-    let never = match times {
-        Distribution::Constant(value) => value < 0.0,
-        Distribution::Uniform { high, .. } => high <= 0.0,
-        Distribution::Normal { mean, .. } => mean < 0.0,
-        Distribution::Exponential { base, .. } | Distribution::Poisson { base, .. } => base < 0.0,
-        Distribution::Choice(_) => times.mean() < 0.0,
+    let problem = match times {
+        Distribution::Constant(value) => (value < 0.0).then_some("the time must be 0 or more"),
+        Distribution::Uniform { high, .. } => {
+            (high <= 0.0).then_some("the upper bound must be more than 0")
+        }
+        Distribution::Normal { mean, .. } => (mean < 0.0).then_some("the mean must be 0 or more"),
+        Distribution::Exponential { base, .. } | Distribution::Poisson { base, .. } => {
+            (base < 0.0).then_some("the base must be 0 or more")
+        }
+        Distribution::Choice(_) => (times.mean() < 0.0).then_some("the mean must be 0 or more"),
     };
-    if never {
-        Err("a time must not be negative".to_owned())
-    } else {
-        Ok(times)
+    match problem {
+        Some(problem) => Err(problem.to_owned()),
+        None => Ok(times),
     }
 }
 

@@ -329,7 +329,7 @@ fn drive(text: &str) -> Result<DriveProperties> {
     }
     let drive = load(text)?.only_drive()?;
     let sector = &drive.profile.sector;
-    let tracks = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let tracks = TrackMap::from_sizes(drive.geometry.track_sizes());
     Ok(DriveProperties {
         name: drive.name.clone(),
         logical_bytes: sector.logical_bytes,

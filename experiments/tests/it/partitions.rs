@@ -11,7 +11,8 @@ fn exactly_the_known_claims_are_missed() {
         traces: Some(folder),
         ..crate::plan()
     };
-    // The day of P7 takes minutes, so it is left to `traxtent lab run P7`.
+    // P7 simulates a day of requests, which takes minutes to run. It is left to `traxtent lab run
+    // P7`.
     let ids = [1, 2, 3, 4, 5, 6].map(|number| format!("P{number}"));
     let selection = Selection::of(&ids).unwrap();
     let outcome = run(&selection.experiments(), &plan, &|| ()).unwrap();

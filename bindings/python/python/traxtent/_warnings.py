@@ -11,7 +11,7 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "")
 
 
 def warn(text: str) -> None:
-    """Warn at the line outside of the package that has led here."""
+    """Issue a warning that points to the nearest caller outside the package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):

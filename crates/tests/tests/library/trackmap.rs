@@ -29,7 +29,7 @@ fn of_model(name: &str, geometry: &Geometry) -> MapFile {
     MapFile::new(
         identity,
         MapSource::Model,
-        TrackMap::of_sizes(geometry.track_sizes()),
+        TrackMap::from_sizes(geometry.track_sizes()),
     )
 }
 

@@ -175,7 +175,12 @@ fn refusals_name_key_value_and_bound() {
             "expected a range of LBNs that is not empty",
         ),
         ("random,arrive=10", "expected a time with its unit"),
-        ("random,arrive=-1ms", "a time must not be negative"),
+        ("random,arrive=-1ms", "the time must be 0 or more"),
+        ("random,arrive=exp:-1ms:10ms", "the base must be 0 or more"),
+        (
+            "random,arrive=uniform:-5ms..0ms",
+            "the upper bound must be more than 0",
+        ),
         ("random,size=uniform:8..8", "the range 8..8 is empty"),
         ("random,size=8qB", "\"qB\" is not a unit of length"),
         ("random,size=choice:8@0", "all weights are 0"),

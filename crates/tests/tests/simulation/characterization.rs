@@ -22,7 +22,7 @@ fn drive(name: &str) -> (Arc<Profile>, Arc<Geometry>) {
 
 fn target(name: &str) -> (SimTarget, TrackMap) {
     let (profile, geometry) = drive(name);
-    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let map = TrackMap::from_sizes(geometry.track_sizes());
     (SimTarget::new(profile, geometry), map)
 }
 
@@ -258,7 +258,7 @@ fn intervals_contain_the_true_values() {
     let (mut held, mut all) = (0, 0);
     for name in DRIVES {
         let (profile, geometry) = drive(name);
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         let o = &profile.overheads;
         let m = profile.mechanics.as_ref().unwrap();
         let truth = [
@@ -321,7 +321,7 @@ fn intervals_contain_the_true_values() {
 fn seek_curves() {
     for name in ["atlas10k", "hp-c3323a", "toshiba-p300"] {
         let (profile, geometry) = drive(name);
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         let spec = &profile.mechanics.as_ref().unwrap().seek;
         assert!(!matches!(spec, SeekSpec::Constant { .. }));
         let truth = traxtent_model::mechanics::SeekCurve::new(spec, geometry.cylinders());
@@ -372,7 +372,7 @@ fn layout_orders_are_found() {
         if geometry.track_count() > 1_000_000 {
             continue;
         }
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         let mut target = SimTarget::new(profile.clone(), geometry);
         let characterization = characterization(&mut target, &map, READS);
         let found = characterization.layout_order();
@@ -396,7 +396,7 @@ fn fitted_profiles_can_be_stored() {
     let again = Profile::from_toml(&text).unwrap();
     assert_eq!(again, profile);
     assert_eq!(
-        TrackMap::of_sizes(Geometry::build(&again.geometry).unwrap().track_sizes()),
+        TrackMap::from_sizes(Geometry::build(&again.geometry).unwrap().track_sizes()),
         map
     );
     let rpm = again.provenance.of("mechanics.rpm").unwrap();

@@ -94,7 +94,7 @@ fn native(name: &str) -> Profile {
 
 fn drive(profile: &Profile, noise: bool) -> (SimTarget, TrackMap) {
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
-    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let map = TrackMap::from_sizes(geometry.track_sizes());
     let target = SimTarget::new(Arc::new(profile.clone()), geometry);
     let target = if noise {
         target.with_noise(Noise::TYPICAL, 8)

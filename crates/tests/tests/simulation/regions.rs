@@ -22,7 +22,7 @@ fn algorithms_agree_on_regions() {
     for name in ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"] {
         let profile = Arc::new(builtin(name).unwrap());
         let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         for algorithm in Algorithm::ALL {
             let mut rng = Rng::new(6);
             let mut target = SimTarget::new(Arc::clone(&profile), Arc::clone(&geometry));
@@ -120,7 +120,7 @@ fn through_a_cache_that_stays() {
     ] {
         let name = profile.name.clone();
         let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
-        let map = TrackMap::of_sizes(geometry.track_sizes());
+        let map = TrackMap::from_sizes(geometry.track_sizes());
         let faults = Faults {
             unsupported: vec![Op::Verify],
             fua: Compliance::Ignores,

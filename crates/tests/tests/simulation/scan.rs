@@ -136,7 +136,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
         }
         [first, bound, last]
     };
-    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let map = TrackMap::from_sizes(geometry.track_sizes());
     let truth: Vec<u64> = map
         .tracks()
         .map(|t| t.first_lbn.0)
@@ -251,7 +251,7 @@ fn regions() {
 #[test]
 fn places_that_begin_with_a_track() {
     let drive = Drive::built_in("st2000dm006");
-    let map = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let map = TrackMap::from_sizes(drive.geometry.track_sizes());
     // 2,144 sectors. Each of the hundred places begins with a track, and is far from the others.
     let first = map.tracks().find(|track| track.sectors == Sectors(2144));
     let first = first.expect("a zone of this drive").first_lbn.0;
@@ -285,7 +285,7 @@ fn a_scan_can_be_stopped() {
         &mut sink,
     );
     assert_eq!(ended, Err(ProbeError::Stopped));
-    let truth = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let truth = TrackMap::from_sizes(drive.geometry.track_sizes());
     let truth: Vec<Lbn> = truth
         .tracks()
         .take(3)
@@ -298,7 +298,7 @@ fn a_scan_can_be_stopped() {
 #[test]
 fn unreadable_lbns_are_skipped() {
     let drive = Drive::built_in("atlas10k");
-    let track = TrackMap::of_sizes(drive.geometry.track_sizes())
+    let track = TrackMap::from_sizes(drive.geometry.track_sizes())
         .tracks()
         .nth(40)
         .expect("a track");

@@ -265,7 +265,7 @@ fn an_instant_drive_takes_no_time() {
     assert!(receipt.modelled_ms.max < 1e-6);
 }
 
-/// Are impossible requests refused with the reason, and does the server continue?
+/// Are invalid requests refused with the reason, and does the server continue?
 #[test]
 fn bad_requests() {
     let mut profile = builtin("atlas10k2").unwrap();

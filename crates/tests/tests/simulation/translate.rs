@@ -55,7 +55,7 @@ fn difference(drive: &Drive, probed: &Probed) -> Option<String> {
     if let Some(error) = &probed.ended {
         return Some(error.to_string());
     }
-    let map = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let map = TrackMap::from_sizes(drive.geometry.track_sizes());
     let truth = map.tracks().map(|track| track.first_lbn).chain([map.end()]);
     for (k, expected) in truth.enumerate() {
         let found = probed.starts.get(k);
@@ -192,7 +192,7 @@ fn without_defect_lists() {
 #[test]
 fn regions() {
     let drive = built_in().next().expect("there are some");
-    let map = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let map = TrackMap::from_sizes(drive.geometry.track_sizes());
     let tracks: Vec<_> = map.tracks().collect();
     let (from, to) = (&tracks[5], &tracks[20]);
     for algorithm in Algorithm::ALL.into_iter().filter(|one| one.translates()) {

@@ -11,7 +11,7 @@ use traxtent_sim::{Noise, SimTarget};
 fn drive(name: &str) -> (SimTarget, TrackMap) {
     let profile = builtin(name).unwrap();
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
-    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let map = TrackMap::from_sizes(geometry.track_sizes());
     (SimTarget::new(Arc::new(profile), geometry), map)
 }
 

@@ -1,8 +1,8 @@
 //! The partition table of the PC: four entries in the first sector, and a chain of tables in an
 //! extended partition.
 //!
-//! Source: the format as Linux reads it (block/partitions/msdos.c). Sector numbers count logical
-//! sectors of the drive, whose size the table does not state. Existing crates reject inconsistent
+//! Source: the format as Linux reads it (block/partitions/msdos.c). Sector numbers are in
+//! logical sectors; the table does not state their size. Existing crates reject inconsistent
 //! tables; this parser reads them, because the inconsistencies must be reported.
 
 use super::error::Parsed;
@@ -10,7 +10,8 @@ use super::fields::{Fields, header};
 use super::{BootSector, Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
-/// The maximum length of a chain of logical partitions; Linux stops at 256 partitions.
+/// The maximum number of tables in the chain of an extended partition; Linux stops at 256
+/// partitions.
 const CHAIN_MAX: usize = 256;
 
 const ENTRY_AT: usize = 446;
@@ -68,8 +69,8 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     Ok(Some((table, reader.partitions)))
 }
 
-/// The interpretation of the first sector by Linux (block/partitions/efi.c and msdos.c). Linux
-/// reads a GPT only if an MBR protects it, and then reads no other partitions of that MBR.
+/// How Linux interprets the first sector (block/partitions/efi.c and msdos.c). Linux reads a GPT
+/// only if an MBR protects it, and then reads no other partitions of that MBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FirstSector {
     /// Not an MBR, or one without entries.
@@ -82,7 +83,7 @@ pub(super) enum FirstSector {
     Hybrid,
 }
 
-/// Returns the interpretation of the first sector by Linux.
+/// Returns Linux's interpretation of the first sector.
 pub(super) fn first_sector(source: &dyn Source) -> Result<FirstSector, super::LayerError> {
     let entries = header(source, 0, 512)?.as_deref().and_then(entries);
     let used = entries.iter().flatten().filter(|entry| entry.used());

@@ -155,7 +155,7 @@ raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4K
 disks=N                           number of drives [the minimum for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
-tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
+tracks=yes|no                     begin at a track boundary; leave out blocks that span two tracks [yes, where known]";
 
 /// The reason why the words are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,7 +173,7 @@ impl FromStr for StackSpec {
         let mut disks = None;
         let mut seen: Vec<&str> = Vec::new();
         for word in text.split(',') {
-            let fail = |problem: String| StackSpecError {
+            let fail = |word: &str, problem: String| StackSpecError {
                 word: format!("{word:?}"),
                 problem,
             };
@@ -182,10 +182,11 @@ impl FromStr for StackSpec {
                 None => (word, None),
             };
             if seen.contains(&key) {
-                return Err(fail("is given twice".to_owned()));
+                return Err(fail(key, "is given twice".to_owned()));
             }
             seen.push(key);
-            want.set(key, value, &mut disks).map_err(fail)?;
+            want.set(key, value, &mut disks)
+                .map_err(|problem| fail(word, problem))?;
         }
         want.disks = disks.unwrap_or(want.raid.map_or(1, Raid::disks_min));
         want.check().map_err(|problem| StackSpecError {
@@ -220,12 +221,12 @@ impl StackSpec {
         value: Option<&str>,
         disks: &mut Option<u32>,
     ) -> Result<(), String> {
-        let known = value.unwrap_or_default();
+        let text = value.unwrap_or_default();
         match key {
-            "table" => self.table = one_of(known, Table::ALL, Table::name)?,
-            "with" => self.with = one_of(known, Partitioner::ALL, Partitioner::name)?,
-            "fs" => self.fs = one_of(known, FileSystem::ALL, FileSystem::name)?,
-            "block" => self.block_bytes = number(known, &[1024, 2048, 4096])?,
+            "table" => self.table = one_of(text, Table::ALL, Table::name)?,
+            "with" => self.with = one_of(text, Partitioner::ALL, Partitioner::name)?,
+            "fs" => self.fs = one_of(text, FileSystem::ALL, FileSystem::name)?,
+            "block" => self.block_bytes = number(text, &[1024, 2048, 4096])?,
             "luks" => {
                 self.luks_sector = Some(match value {
                     // The sector size is chosen once the drive is known.
@@ -237,20 +238,20 @@ impl StackSpec {
                 None => self.lvm = true,
                 Some(_) => return Err("lvm takes no value".to_owned()),
             },
-            "raid" => self.raid = Some(raid(known)?),
+            "raid" => self.raid = Some(raid(text)?),
             "tracks" => {
-                self.tracks = match known {
+                self.tracks = match text {
                     "yes" => true,
                     "no" => false,
                     _ => return Err("expected yes or no".to_owned()),
                 }
             }
             "disks" => {
-                let count = known.parse().ok().filter(|count| (1..=64).contains(count));
+                let count = text.parse().ok().filter(|count| (1..=64).contains(count));
                 *disks = Some(count.ok_or("expected a number from 1 to 64")?);
             }
             "inode-ratio" => {
-                self.inode_ratio = match bytes(known)? {
+                self.inode_ratio = match bytes(text)? {
                     ratio if (1024..=1 << 26).contains(&ratio) => ratio,
                     _ => return Err("expected a size from 1K to 64M".to_owned()),
                 }
@@ -281,10 +282,13 @@ impl StackSpec {
             _ => {}
         }
         if self.table == Table::Mbr && self.with == Partitioner::Sgdisk {
-            return Err("sgdisk writes GPT only: with=sfdisk or with=parted".to_owned());
+            return Err("sgdisk writes only GPT; use with=sfdisk or with=parted".to_owned());
         }
         if !self.fs.is_ext() && self.block_bytes != 4096 {
-            return Err(format!("{} must have blocks of 4096 bytes", self.fs));
+            return Err(format!(
+                "block= applies to ext2, ext3 and ext4; {} is created with blocks of 4096 bytes",
+                self.fs
+            ));
         }
         Ok(())
     }
@@ -370,9 +374,9 @@ mod tests {
             ("raid=1x64k", "\"raid=1x64k\": RAID 1 has no chunks"),
             ("raid=6,disks=3", "RAID 6 needs 4 disks"),
             ("disks=2", "several disks need raid="),
-            ("fs=ext4,fs=xfs", "\"fs=xfs\": is given twice"),
+            ("fs=ext4,fs=xfs", "\"fs\": is given twice"),
             ("block=512", "expected one of 1024, 2048, 4096"),
-            ("table=mbr,with=sgdisk", "sgdisk writes GPT only"),
+            ("table=mbr,with=sgdisk", "sgdisk writes only GPT"),
             (
                 "inode-ratio=99999999999999999999g",
                 "expected a whole number of bytes below 2^64",

@@ -24,7 +24,7 @@ struct Drive {
 fn drives() -> impl Iterator<Item = Drive> {
     profile::builtin::names().filter_map(|name| {
         let profile = profile::builtin(name).unwrap();
-        let map = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
+        let map = TrackMap::from_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
         (map.end().0 <= LBNS_MAX).then_some(Drive { name, map })
     })
 }

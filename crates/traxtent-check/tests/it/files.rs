@@ -197,7 +197,7 @@ fn extents_of_mounted_files_hold_the_bytes() {
 fn excluded_blocks_do_not_cross() {
     let mke2fs = testkit::tool!("mke2fs");
     let image = crate::image::Image::new(64 << 20);
-    let map = traxtent_map::TrackMap::of_sizes(std::iter::repeat_n(1001, 131));
+    let map = traxtent_map::TrackMap::from_sizes(std::iter::repeat_n(1001, 131));
     let mut bad: Vec<u64> = (1..131_u64)
         .map(|track| track * 1001)
         .filter(|lbn| lbn % 8 != 0)

@@ -99,7 +99,8 @@ impl Trial {
             };
         };
         let profile = profile::builtin(name).unwrap();
-        let tracks = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
+        let tracks =
+            TrackMap::from_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
         DriveProperties {
             name: name.to_owned(),
             logical_bytes: profile.sector.logical_bytes,

@@ -195,7 +195,7 @@ fn the_goal_is_reached_on_a_drive() {
     for seed in 0..repeats(300) {
         let mut rng = Rng::new(seed);
         let size = 300 + rng.below(300) as u32;
-        let partition = Partition::whole(TrackMap::of_sizes([size; 200]), 8).unwrap();
+        let partition = Partition::whole(TrackMap::from_sizes([size; 200]), 8).unwrap();
         let room = partition.blocks().0 / 3;
         let scene = Scene::any(&mut rng, &partition, room);
         let (blocks, runs) = (scene.blocks(), scene.runs());
@@ -283,7 +283,7 @@ fn planned(partition: &Partition, file: impl Iterator<Item = Range<u64>>) -> (u6
 /// Does a contiguous file stay, although some of its blocks span boundaries?
 #[test]
 fn a_contiguous_file_stays() {
-    let map = TrackMap::of_sizes([529; 400]);
+    let map = TrackMap::from_sizes([529; 400]);
     let partition = Partition::whole(map, 8).unwrap();
     assert_eq!(planned(&partition, iter::once(30..20_000)).0, 0);
 }
@@ -291,7 +291,7 @@ fn a_contiguous_file_stays() {
 /// Does the half of a file that is on whole tracks stay if the other half must move?
 #[test]
 fn the_aligned_half_of_a_file_stays() {
-    let partition = Partition::whole(TrackMap::of_sizes([100; 1000]), 1).unwrap();
+    let partition = Partition::whole(TrackMap::from_sizes([100; 1000]), 1).unwrap();
     let fragments = (300..600).map(|track| track * 100 + 7..track * 100 + 72);
     let (moved, blocks) = planned(&partition, iter::once(0..20_000).chain(fragments));
     assert_eq!((moved, blocks), (300 * 65, 20_000 + 300 * 65));
@@ -305,7 +305,7 @@ fn the_aligned_half_of_a_file_stays() {
 /// fill no further one?
 #[test]
 fn short_stretches_are_combined() {
-    let partition = Partition::whole(TrackMap::of_sizes([100; 1000]), 1).unwrap();
+    let partition = Partition::whole(TrackMap::from_sizes([100; 1000]), 1).unwrap();
     // 60 blocks, and two whole tracks, each time.
     let parts = |count: u64| {
         (0..count).flat_map(|at| {
@@ -326,7 +326,7 @@ fn moves(
     file: &[Range<u64>],
     free: impl IntoIterator<Item = Range<u64>>,
 ) -> Vec<(u64, u64)> {
-    let partition = Partition::whole(TrackMap::of_sizes(sizes.iter().copied()), 1).unwrap();
+    let partition = Partition::whole(TrackMap::from_sizes(sizes.iter().copied()), 1).unwrap();
     let scene = Scene {
         file: file.iter().cloned().flatten().map(Some).collect(),
         free: free.into_iter().flatten().collect(),

@@ -82,7 +82,7 @@ fn agrees_with_counting_blocks() {
             while u64::from(tracks.iter().sum::<u32>()) * SECTOR_BYTES < bytes {
                 tracks.push(track + rng.below(4) as u32);
             }
-            let map = Arc::new(TrackMap::of_sizes(tracks.iter().copied()));
+            let map = Arc::new(TrackMap::from_sizes(tracks.iter().copied()));
             let drive = builder.drive(map.end().0 * SECTOR_BYTES);
             let sector_bytes = SECTOR_BYTES;
             drives.insert(drive, TrackedDrive { map, sector_bytes });
@@ -133,7 +133,7 @@ fn a_short_map_is_refused() {
     let drive = builder.drive(4000);
     let all = builder.all_of(drive);
     builder.joined(vec![all]);
-    let map = Arc::new(TrackMap::of_sizes([50; 10]));
+    let map = Arc::new(TrackMap::from_sizes([50; 10]));
     let tracked = TrackedDrive {
         map,
         sector_bytes: SECTOR_BYTES,

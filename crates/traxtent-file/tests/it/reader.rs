@@ -24,7 +24,7 @@ fn tracks(rng: &mut Rng, mib: u64) -> TrackMap {
         sizes.push(size as u32);
         left -= size;
     }
-    TrackMap::of_sizes(sizes)
+    TrackMap::from_sizes(sizes)
 }
 
 /// Writes a file with fragments, holes, and an end within a block.

@@ -169,7 +169,9 @@ impl SimulatedHost {
             self.fetch_together(group);
         } else if let ReadAhead::Window(most) = self.config.read_ahead {
             let most = u64::from(most);
-            if let Some(indirect) = self.windowed(open, block, in_call, sequential, most) {
+            if let Some(indirect) =
+                self.read_ahead_by_windows(open, block, in_call, sequential, most)
+            {
                 return BlockState::Again(indirect);
             }
             // A block that no window covers, or that was evicted, is read alone.

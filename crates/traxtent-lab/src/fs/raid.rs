@@ -148,7 +148,7 @@ impl Raid5 {
         let map = match self {
             Raid5::Conventional | Raid5::FourTracks => grid.clone(),
             Raid5::Aligned | Raid5::AlignedWithoutDummy => rows(
-                &TrackMap::of_sizes(drives[0].geometry.track_sizes()),
+                &TrackMap::from_sizes(drives[0].geometry.track_sizes()),
                 array.capacity().0,
             ),
             Raid5::TrackChunks => array.stripe_map(),
@@ -162,7 +162,7 @@ impl Raid5 {
         let cuts = match self {
             Raid5::Aligned | Raid5::AlignedWithoutDummy => drives
                 .iter()
-                .map(|bench| TrackMap::of_sizes(bench.geometry.track_sizes()))
+                .map(|bench| TrackMap::from_sizes(bench.geometry.track_sizes()))
                 .collect(),
             _ => Vec::new(),
         };
@@ -214,7 +214,7 @@ impl Firmware {
 
 fn array(drives: &[Bench], shape: ArrayShape) -> Result<Array, LabError> {
     let members = drives.iter().map(|bench| {
-        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
+        let map = TrackMap::from_sizes(bench.geometry.track_sizes());
         Member {
             data: map.first()..map.end(),
             map: map.into(),

@@ -69,7 +69,7 @@ impl SimulatedHost {
         let storage = BackingStorage::one(drive, &config);
         SimulatedHost::on(
             storage,
-            TrackMap::of_sizes(bench.geometry.track_sizes()),
+            TrackMap::from_sizes(bench.geometry.track_sizes()),
             bench.seed,
             config,
         )

@@ -4,12 +4,14 @@
 //! A read at the beginning of a file, or a sequential read while no window is open, opens a window;
 //! the next read opens a window ahead. Once reading enters the window ahead, it becomes the current
 //! one and the next is read immediately. The first window is a quarter of the upper bound, or the
-//! bound if a call requests more than a quarter. Each further window is twice as large, up to the
-//! bound. A non-sequential access closes them. With the change of paper Q (section 2.4), a window
-//! ends with the track.
+//! bound if a call's size, rounded up to a power of two, exceeds a quarter. Each further window is
+//! twice as large, up to the bound. A non-sequential access closes them. With the change of paper Q
+//! (section 2.4), a window ends with the track.
 //!
 //! Left out: the kernel's reaction when pages are evicted before they are used, and when the queue
-//! is congested. The kernel checks the windows once per call, this model at each block.
+//! is congested; the smaller first window of a call of at most 1/64 of the bound, whose number of
+//! pages is the square of the call's; and the quadrupling of a window below 1/16 of the bound. The
+//! kernel checks the windows once per call, this model at each block.
 
 use std::ops::Range;
 
@@ -20,8 +22,9 @@ use super::simulated_host::SimulatedHost;
 
 impl SimulatedHost {
     /// Reads ahead by windows when a block is read. The call needs `in_call` blocks, beginning with
-    /// this one. Returns the indirect block that has to be in memory first.
-    pub(super) fn windowed(
+    /// this one; `most` is the upper bound of a window in blocks. Returns the indirect block that
+    /// has to be in memory first.
+    pub(super) fn read_ahead_by_windows(
         &mut self,
         open: &mut OpenFile,
         block: u64,
@@ -33,13 +36,13 @@ impl SimulatedHost {
         if !sequential {
             open.windows = Windows::default();
             let wanted = block..block + in_call.min(most);
-            return self.window(open, wanted).err();
+            return self.request_window(open, wanted).err();
         }
         if current.is_empty() {
             let wanted = in_call.next_power_of_two();
             let size = if wanted <= most / 4 { most / 4 } else { most };
             let window = block..block + size.min(most);
-            return match self.window(open, window) {
+            return match self.request_window(open, window) {
                 Ok(current) => {
                     open.windows.current = current;
                     None
@@ -51,7 +54,7 @@ impl SimulatedHost {
         if ahead.is_empty() || entered {
             let current = if entered { ahead } else { current };
             let size = (2 * (current.end - current.start)).min(most);
-            match self.window(open, current.end..current.end + size) {
+            match self.request_window(open, current.end..current.end + size) {
                 Ok(ahead) => open.windows = Windows { current, ahead },
                 Err(indirect) => return Some(indirect),
             }
@@ -62,7 +65,7 @@ impl SimulatedHost {
     /// Requests the missing blocks of a range, up to the end of the file and, if requests end at
     /// boundaries, the first boundary. Returns the resulting range, or the indirect block that has
     /// to be in memory first.
-    fn window(&mut self, open: &OpenFile, wanted: Range<u64>) -> Result<Range<u64>, Block> {
+    fn request_window(&mut self, open: &OpenFile, wanted: Range<u64>) -> Result<Range<u64>, Block> {
         let blocks = &self.file(open.file).blocks;
         let mut window = wanted.start..wanted.end.min(blocks.len() as u64);
         if window.is_empty() {
@@ -85,9 +88,10 @@ impl SimulatedHost {
         Ok(window)
     }
 
-    /// Reads a run of blocks up to `end`. Includes the indirect block directly after it if the
-    /// blocks to which it points come next: the kernel requests that block immediately, and the
-    /// elevator merges the two requests. Returns the number of blocks of the file.
+    /// Reads a run of consecutive blocks of the file that ends before `end`. If the block after the
+    /// run is the indirect block of the file's next block, it is read too: the kernel requests it
+    /// immediately, and the elevator merges the two requests. Returns how many of the file's blocks
+    /// are read.
     fn fetch_with_indirect(&mut self, open: &OpenFile, at: u64, end: u64) -> u64 {
         let file = self.file(open.file);
         let blocks = &file.blocks[at as usize..end as usize];
@@ -110,8 +114,8 @@ impl SimulatedHost {
         run.min(blocks_read)
     }
 
-    /// The number of consecutive blocks of a file, beginning with this one, that lie on its track.
-    /// An indirect block can lie between them.
+    /// The number of consecutive blocks of a file, beginning with this one, that lie on the track
+    /// of the first. An indirect block can lie between them.
     fn on_one_track(&self, open: &OpenFile, block: u64) -> u64 {
         let blocks = &self.file(open.file).blocks[block as usize..];
         let first = blocks[0];

@@ -73,7 +73,7 @@ impl SurveyedDrive {
     /// # Errors
     /// Returns an error if the drive cannot be timed.
     pub fn new(bench: &Bench) -> Result<SurveyedDrive, LabError> {
-        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
+        let map = TrackMap::from_sizes(bench.geometry.track_sizes());
         let mut target = bench.target();
         let survey = survey(&mut target, &map, 0..map.len(), 1, BLOCK, &mut |_| ())?;
         Ok(SurveyedDrive {

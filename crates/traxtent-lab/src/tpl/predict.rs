@@ -49,7 +49,7 @@ impl Gain {
 /// # Errors
 /// Returns an error if the drive cannot be surveyed.
 pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
-    let map = Arc::new(TrackMap::of_sizes(bench.geometry.track_sizes()));
+    let map = Arc::new(TrackMap::from_sizes(bench.geometry.track_sizes()));
     let noise = Noise {
         deviation_ms: jitter_ms,
         outliers: 0.0,

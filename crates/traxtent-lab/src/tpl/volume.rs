@@ -149,7 +149,7 @@ impl Part {
     /// # Errors
     /// Returns an error if the drive cannot be surveyed.
     pub fn new(bench: &Bench, tracks: usize, jitter_ms: f64) -> Result<Part, LabError> {
-        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
+        let map = TrackMap::from_sizes(bench.geometry.track_sizes());
         let tracks = tracks.min(map.len());
         // Enough readings for angles more accurate than a single measurement.
         let readings = if jitter_ms > 0.0 { 6 } else { 1 };

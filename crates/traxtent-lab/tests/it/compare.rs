@@ -6,7 +6,7 @@ use traxtent_model::geometry::Geometry;
 use traxtent_units::Lbn;
 
 fn bounds(geometry: &Geometry) -> Vec<Lbn> {
-    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let map = TrackMap::from_sizes(geometry.track_sizes());
     map.tracks()
         .map(|t| t.first_lbn)
         .chain([map.end()])

@@ -51,7 +51,7 @@ fn blocks_are_allocated_once() {
                 host.remove(out);
             }
         }
-        let map = TrackMap::of_sizes(bench().geometry.track_sizes());
+        let map = TrackMap::from_sizes(bench().geometry.track_sizes());
         let whole = Lbn(63)..map.end();
         let partition = Partition::new(map, whole, 16).unwrap();
         let mut seen = HashSet::new();
@@ -71,7 +71,7 @@ fn blocks_are_allocated_once() {
 fn files_without_indirect_blocks_lie_in_one_traxtent() {
     let mut host = host(Ffs::Traxtent.config());
     let directory = host.directory(0);
-    let map = TrackMap::of_sizes(bench().geometry.track_sizes());
+    let map = TrackMap::from_sizes(bench().geometry.track_sizes());
     let whole = Lbn(63)..map.end();
     let partition = Partition::new(map, whole, 16).unwrap();
     for blocks in (1..=12).chain([7, 11, 5]) {

@@ -238,14 +238,14 @@ impl StripePlanner {
         plan.clear(stripe);
         for (k, rows) in rows_of(stripe, &sectors) {
             source(stripe, k, rows.start, health.failed)?;
-            let mirrors = match stripe.level() {
+            let members = match stripe.level() {
                 Level::Raid1 => 0..stripe.members(),
                 Level::Raid0 | Level::Raid4 | Level::Raid5 => {
                     let member = stripe.data_member(k);
                     member..member + 1
                 }
             };
-            for member in mirrors.filter(|member| !health.failed.has(*member)) {
+            for member in members.filter(|member| !health.failed.has(*member)) {
                 plan.writes.push(extent(stripe, member, rows.clone()));
             }
         }
@@ -299,7 +299,7 @@ impl StripePlanner {
         Ok(())
     }
 
-    /// Plans a read of a whole stripe, and the computation of its correct parity or mirrors. The
+    /// Plans a read of a whole stripe, and the computation of its correct parity or replicas. The
     /// plan's writes are needed only where the members hold something else. The plan has no writes
     /// if there is nothing to compare.
     pub fn verify(&self, stripe: &Stripe<'_>, health: StripeHealth, plan: &mut StripePlan) {
@@ -307,10 +307,10 @@ impl StripePlanner {
         let all = |member: usize| 0..stripe.chunk_on(member).sectors.0;
         match (stripe.level(), stripe.parity_member()) {
             (Level::Raid1, _) => {
-                let mut mirrors = (0..stripe.members()).filter(|one| !health.absent().has(*one));
-                let Some(first) = mirrors.next() else { return };
+                let mut members = (0..stripe.members()).filter(|one| !health.absent().has(*one));
+                let Some(first) = members.next() else { return };
                 plan.reads.push(extent(stripe, first, all(first)));
-                for member in mirrors {
+                for member in members {
                     plan.reads.push(extent(stripe, member, all(member)));
                     plan.sums.push(copy(first, member, all(member)));
                     plan.writes.push(extent(stripe, member, all(member)));
@@ -362,7 +362,7 @@ impl StripePlanner {
     }
 }
 
-/// Returns the step that copies the rows of one mirror to another.
+/// Returns the step that copies the rows of one replica to another.
 fn copy(from: usize, member: usize, rows: Range<u64>) -> XorStep {
     XorStep {
         member,
@@ -502,11 +502,11 @@ fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: MemberSet) -> Result<
             }
             Ok(member)
         }
-        // Reads rotate over the mirrors.
+        // Reads rotate over the members.
         Level::Raid1 => {
             let turn = (stripe.number() % members as u64) as usize;
-            let mut mirrors = (0..members).map(|next| (turn + next) % members);
-            mirrors
+            let mut order = (0..members).map(|next| (turn + next) % members);
+            order
                 .find(|member| !absent.has(*member))
                 .ok_or(lost_at(stripe, turn, row, absent))
         }

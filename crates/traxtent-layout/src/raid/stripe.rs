@@ -71,7 +71,7 @@ impl<'a> Stripe<'a> {
         self.logical.clone()
     }
 
-    /// Returns the number of data chunks. Mirrored chunks count once.
+    /// Returns the number of data chunks. In RAID-1, the replicas count as one.
     pub fn data_chunks(&self) -> usize {
         data_chunks(self.level(), self.sizes.len())
     }
@@ -93,12 +93,12 @@ impl<'a> Stripe<'a> {
         first..first + self.data_sectors(k)
     }
 
-    /// Returns a data chunk. With mirrors, it is that of the first member.
+    /// Returns a data chunk. In RAID-1, it is that of the first member.
     pub fn data(&self, k: usize) -> Chunk {
         self.chunk_on(self.data_member(k))
     }
 
-    /// Returns the member that holds a data chunk. With mirrors, it is the first.
+    /// Returns the member that holds a data chunk. In RAID-1, it is the first.
     pub(super) fn data_member(&self, k: usize) -> usize {
         data_member(self.level(), self.members(), self.number, k)
     }

@@ -90,7 +90,7 @@ impl Array {
             }
         }
         sizes.fold();
-        TrackMap::from_sizes(Lbn(0), sizes)
+        TrackMap::from_pattern(Lbn(0), sizes)
     }
 
     /// Returns the array as a map whose tracks are the data chunks. A request that stays within one
@@ -125,7 +125,7 @@ impl Array {
             }
         }
         sizes.fold();
-        TrackMap::from_sizes(Lbn(0), sizes)
+        TrackMap::from_pattern(Lbn(0), sizes)
     }
 
     /// Returns the number of sectors that the largest stripe has on all members together.

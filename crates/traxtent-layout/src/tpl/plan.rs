@@ -33,9 +33,9 @@ pub enum DeviceStep {
     },
 }
 
-/// A change of the table, and the steps that it needs. [`Tpl`](super::Tpl) makes it, and an
-/// executor carries it out: each step after the preceding one is complete, then
-/// [`Tpl::commit`](super::Tpl::commit), then the steps that the commit returns.
+/// A change of the table or of replicas and its steps, made by [`Tpl`](super::Tpl). The executor
+/// completes the steps one after another, calls [`Tpl::commit`](super::Tpl::commit), and then
+/// carries out the steps that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a plan must be carried out and committed, or abandoned"]
 pub struct TablePlan {
@@ -56,7 +56,7 @@ impl TablePlan {
     }
 }
 
-/// The state after a plan's steps are complete.
+/// The change that [`Tpl::commit`](super::Tpl::commit) applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// A page of the table has these contents.

@@ -174,7 +174,7 @@ impl<'a> Stopwatch<'a> {
         self.target.translate(lbn)
     }
 
-    /// Measures the speed by reading one sector repeatedly for some seconds.
+    /// Measures the speed by reading one sector repeatedly for a few seconds.
     pub(super) fn start(&mut self, reference: Lbn) -> Result<(), ProbeError> {
         self.reference = reference;
         self.media(reference, 1)?;

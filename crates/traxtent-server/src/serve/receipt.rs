@@ -598,8 +598,8 @@ impl Receipt {
         }
         if let Some(first) = self.pending_faults.first() {
             lines.push(format!(
-                "faults      {} of the scenario did not occur, since the run was shorter; the first at {first}",
-                self.pending_faults.len()
+                "faults      {} did not occur, because the run ended first; the earliest at {first}",
+                Count(self.pending_faults.len(), "scheduled fault")
             ));
         }
         let verdict = match self.verdict {

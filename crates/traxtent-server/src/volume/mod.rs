@@ -1,8 +1,9 @@
 //! Volumes on files and block devices: creation, assembly and serving.
 //!
 //! [`traxtent_volume`] makes all decisions. This module adds the members' files and devices, and
-//! the threads that wait for them. The thread that issues a request carries it out, with the
-//! members in parallel (io_uring). [`VolumeServer`] also accepts orders.
+//! the threads that wait for them. A request is carried out on the thread that issues it; io_uring
+//! accesses the members in parallel. [`VolumeServer`] also accepts orders ([`VolumeOrder`]) from a
+//! control socket.
 
 mod buffers;
 mod error;
@@ -49,16 +50,16 @@ pub use verify::{MapVerdict, verify_map, verify_on};
 /// The approximate number of bytes of a member that are rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
 
-/// The duration of rebuilding before the caller checks whether to continue. At the end of each
-/// period, members are idle until all threads have finished.
+/// The time for which the threads rebuild before the caller checks whether to continue. At the end
+/// of each period, members are idle until all threads have finished.
 const REBUILD_PERIOD: Duration = Duration::from_secs(1);
 
 /// The maximum journal size of a new volume. Recovery reads the journals of all members in
 /// parallel, in about ten seconds at 100 MB/s.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
-/// The number of rebuild threads: two read from the other members, one computes, and one writes to
-/// the member.
+/// The number of rebuild threads. All do the same work; at any time about two of them read from the
+/// other members, one computes, and one writes to the member.
 const REBUILD_THREADS: usize = 4;
 
 /// An open volume on devices.
@@ -151,7 +152,7 @@ fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), Volume
     Ok((devices, maps))
 }
 
-/// Converts a plan to the sectors of its devices.
+/// Converts a plan to a [`NewVolume`]: assigns UUIDs, and converts bytes to sectors of the devices.
 fn format_of(
     plan: &VolumePlan,
     devices: &[Device],
@@ -285,7 +286,8 @@ fn substitute(
     Ok(Substitute { member, device })
 }
 
-/// Refuses a device whose superblocks show that it continued without the volume's active members.
+/// Refuses a device whose superblocks show that it continued without at least one of the volume's
+/// active members.
 fn check_split(
     superblock: &Superblock,
     path: &Path,
@@ -309,11 +311,11 @@ fn check_split(
     }
     let path = path.display();
     Err(VolumeIoError::Order(format!(
-        "{path}: split from this volume: it continued without the other members, and may have writes that they lack; serve it alone and copy them first; --force overwrites it, and its data is lost"
+        "{path}: it was split from this volume, continued without the other members, and may hold writes that they lack; serve it alone and copy its data first, or discard the data with --force"
     )))
 }
 
-/// Replaces a failed member by a device, gives it the UUID `id`, and begins its rebuild.
+/// Replaces a failed member with a device, gives it the UUID `id`, and begins its rebuild.
 ///
 /// # Errors
 /// Returns an error if the member has not failed, or if the device cannot be written.
@@ -350,7 +352,8 @@ pub fn replace(
     Ok(block_on(volume.begin_rebuild(member))?)
 }
 
-/// Converts the error of a member that cannot be written to the system's error.
+/// Replaces a member's write error with the error that the operating system reported for its
+/// device, if there is one.
 fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     let device = match error {
         VolumeError::Member { member, .. } => devices.device(member),
@@ -371,7 +374,7 @@ fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
 /// reads from the other members.
 ///
 /// # Errors
-/// Returns the errors of [`Volume::rebuild_step`].
+/// Returns the first error of [`Volume::rebuild_step`], in the order of the threads.
 pub fn rebuild_for_a_second<M: MemberIo + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
 where
     M::Buffer: Send,
@@ -396,7 +399,10 @@ where
         let others = others
             .into_iter()
             .map(|other| other.join().expect("it does not panic"));
-        others.fold(own, |all, one| Ok(all? && one?))
+        others.fold(own, |all, one| {
+            let (all, one) = (all?, one?);
+            Ok(all && one)
+        })
     })
 }
 
@@ -464,7 +470,7 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
 }
 
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
-    // A record takes at most a quarter of the journal, and must hold a stripe. On mirrors, a record
+    // A record takes at most a quarter of the journal, and must hold a stripe. In RAID-1, a record
     // only identifies the stripe.
     let stripe = match superblock.level {
         Level::Raid0 => return Ok(()),

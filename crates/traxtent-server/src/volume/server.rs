@@ -59,7 +59,7 @@ pub enum VolumeOrder {
         /// The member.
         member: usize,
     },
-    /// Replaces a failed member by a device.
+    /// Replaces a failed member with a device.
     Replace {
         /// The member.
         member: usize,

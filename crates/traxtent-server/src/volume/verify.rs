@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 
 use traxtent_io::device;
 
-/// The size of the sample of a map. It takes some seconds on a disk without address translation.
+/// The size of the sample of a map. It takes a few seconds on a disk without address translation.
 const SAMPLE: CheckSample = CheckSample {
     translated: 200,
     runs: 4,

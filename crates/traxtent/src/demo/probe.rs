@@ -9,7 +9,7 @@ use traxtent_probe::{
     Algorithm, Found, ObservedTarget, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_sim::TestDrive;
-use traxtent_units::Span;
+use traxtent_units::{Count, Span};
 
 use crate::failure::{Failure, Result};
 
@@ -20,7 +20,7 @@ pub(super) struct BlindProbe {
     /// The tracks found.
     pub(super) tracks: TrackMap,
     /// The number of tracks that only the probe or only the drive has.
-    wrong: usize,
+    differences: usize,
     counts: RequestCounts,
     drive_time: Span,
 }
@@ -49,7 +49,8 @@ impl BlindProbe {
             .ok_or_else(|| Failure::input("demo: the probe found no tracks"))?;
         Ok(BlindProbe {
             algorithm,
-            wrong: differences(&tracks, &TrackMap::of_sizes(drive.geometry.track_sizes())).count(),
+            differences: differences(&tracks, &TrackMap::from_sizes(drive.geometry.track_sizes()))
+                .count(),
             tracks,
             counts: target.observer,
             drive_time: Span(target.now().0),
@@ -68,9 +69,9 @@ impl BlindProbe {
             ("by timing reads alone", self.counts.requests, "reads")
         };
         let tracks = self.tracks.len();
-        let verdict = match self.wrong {
+        let verdict = match self.differences {
             0 => "every boundary exact".to_owned(),
-            wrong => format!("{wrong} tracks differ from the drive's own"),
+            found => format!("{} from the drive's own tracks", Count(found, "difference")),
         };
         format!(
             "{how} ({}): {tracks} tracks, {:.2} {what} per track, {:.0} s of the drive's time; {verdict}",
@@ -87,7 +88,7 @@ impl BlindProbe {
             "reads": self.counts.requests,
             "translations": self.counts.translations,
             "drive_time_s": self.drive_time.as_ms() / 1000.0,
-            "wrong": self.wrong,
+            "wrong": self.differences,
         })
     }
 }

@@ -77,7 +77,7 @@ fn words(question: Question) -> (&'static str, Unit) {
         Question::OneReq => ("head time, onereq", Unit::Ms),
         Question::TwoReq => ("head time, tworeq", Unit::Ms),
         Question::PaperSize => ("head time, reads of 264 KB", Unit::Ms),
-        Question::EqualSize => ("size for that efficiency", Unit::Mb),
+        Question::EqualSize => ("unaligned size of equal efficiency", Unit::Mib),
         Question::Streams4 => ("streams of 4 Mb/s", Unit::Streams),
         Question::Streams25 => ("streams of 25 Mb/s", Unit::Streams),
         Question::Diff => ("ext2 diff", Unit::Seconds),
@@ -133,7 +133,7 @@ fn print(drives: &[DriveAnswers], args: &Args) -> Result<()> {
     }
     writeln!(
         out,
-        "In the outermost zone; streams in soft real time, with I/Os of one track. docs/results/today.md explains the results."
+        "Reads and the streams of 4 and 25 Mb/s are in the outermost zone; these streams run in soft real time, with I/Os of one track. The ext2 rows use the beginning of the drive. docs/results/today.md explains the results."
     )?;
     if args.quick {
         writeln!(out, "A quick run: a tenth of the requests and rounds.")?;

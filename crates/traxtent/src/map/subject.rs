@@ -72,6 +72,6 @@ fn of_model(drive: &NamedDrive) -> MapFile {
     MapFile::new(
         identity,
         MapSource::Model,
-        TrackMap::of_sizes(drive.geometry.track_sizes()),
+        TrackMap::from_sizes(drive.geometry.track_sizes()),
     )
 }

@@ -390,7 +390,7 @@ mod tests {
         assert!(done.file.complete && done.resumed);
         assert_eq!(
             done.file.tracks,
-            TrackMap::of_sizes(geometry().track_sizes())
+            TrackMap::from_sizes(geometry().track_sizes())
         );
         assert!(done.file.cost.translations > 50_000);
         assert!(done.file.cost.drive_time > second.cost.drive_time);

@@ -102,7 +102,7 @@ pub(crate) fn tracks(path: &Path) -> (FileSystem, Partition) {
     let profile = builtin(MAP).unwrap();
     let geometry = Drive::new(&profile).unwrap().geometry().clone();
     let drive = TrackedDrive {
-        map: Arc::new(TrackMap::of_sizes(geometry.track_sizes())),
+        map: Arc::new(TrackMap::from_sizes(geometry.track_sizes())),
         sector_bytes: 512,
     };
     let partition = system.partition(&drive).unwrap();

@@ -101,7 +101,8 @@ fn a_life() {
     );
 }
 
-/// Are impossible requests refused in a line that names the cause, before anything is written?
+/// Are invalid command lines and unusable files refused in a line that names the cause, before
+/// anything is written?
 #[test]
 fn refusals() {
     let folder = TempDir::new().unwrap();

@@ -66,7 +66,7 @@ fn receipts_are_of_this_run() {
     let line = [&["serve", "atlas10k2"], &options[..], &command].concat();
     let answer = traxtent_in(folder.path(), &line);
     assert_eq!(answer.status, 0, "{}", answer.err);
-    let says = "faults      1 of the scenario did not occur, since the run was shorter; the first at 3600000.000 ms: power-cut";
+    let says = "faults      1 scheduled fault did not occur, because the run ended first; the earliest at 3600000.000 ms: power-cut";
     assert!(answer.err.contains(says), "{}", answer.err);
     let receipt = fs::read(folder.path().join("r.json")).unwrap();
     let receipt: Value = serde_json::from_slice(&receipt).unwrap();
@@ -82,10 +82,10 @@ fn receipts_are_of_this_run() {
     );
 }
 
-/// With `--require-trustworthy`, is the exit status of a run with late responses 4, and that of any
-/// other run unchanged? A drive whose time passes a thousand times as fast as real time has
-/// response times of some microseconds, which no machine delivers on time. A drive without
-/// mechanics has none to deliver late.
+/// With `--require-trustworthy`, is the exit status 4 after late responses or without any request,
+/// and is a command's own failure kept? At speed 1000, a drive has response times of a few
+/// microseconds, which no machine delivers on time. A drive without mechanics completes at once, so
+/// nothing can be late.
 #[test]
 fn untrustworthy_runs_can_fail() {
     let _ = testkit::tool!("qemu-io");
@@ -175,8 +175,8 @@ fn a_signal_ends_the_command() {
     }
 }
 
-/// Does the server of a volume print the same table as that of a drive if it runs no command, with
-/// the chosen free port, and is SIGTERM a normal end?
+/// Without a command, does the server of a volume print how to attach to it, with the port that was
+/// chosen? Does it exit with status 0 after SIGTERM?
 #[test]
 fn a_volume_prints_how_to_attach_it() {
     let folder = TempDir::new().unwrap();
@@ -218,9 +218,9 @@ fn a_volume_prints_how_to_attach_it() {
     assert_eq!(table.iter().any(|line| line.starts_with("fio ")), is_here);
 }
 
-/// Is work that Ctrl-C interrupts ended by the signal, so that a shell's loop ends too?
+/// Does a command that Ctrl-C interrupts die of the signal, so that a shell's loop ends too?
 #[test]
-fn interrupted_work_ends_by_the_signal() {
+fn interrupted_commands_die_of_the_signal() {
     let folder = TempDir::new().unwrap();
     for member in ["a", "b"] {
         let file = fs::File::create(folder.path().join(member)).unwrap();
@@ -370,8 +370,8 @@ fn faults() {
     assert_eq!(unserved.status, 3, "{}", unserved.err);
 }
 
-/// Does a server of several drives leave no directories below that of `--fuse`, and does the next
-/// server remove those that a killed server has left there?
+/// Does a server of several drives leave the `--fuse` directory empty, and does the next server
+/// remove the directories that a killed server has left there?
 #[test]
 fn directories_of_several_drives() {
     if fs::File::options().write(true).open("/dev/fuse").is_err() {
@@ -392,7 +392,7 @@ fn directories_of_several_drives() {
     assert!(is_empty());
 }
 
-/// Are impossible requests refused with a message and the right status?
+/// Are invalid command lines and unusable files refused with a message and the right status?
 #[test]
 fn refused() {
     let folder = TempDir::new().unwrap();
@@ -458,8 +458,8 @@ fn refused() {
     assert!(said.ends_with("\n3\n"), "{said}");
 }
 
-/// Does a server without a command print commands for the installed clients, grant no additional
-/// permissions by default, and end with a receipt on a signal?
+/// Does a server without a command print commands for the installed clients, create its socket
+/// with mode 0600, and end with a receipt on a signal?
 #[test]
 fn until_stopped() {
     let folder = TempDir::new().unwrap();

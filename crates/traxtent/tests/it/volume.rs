@@ -74,7 +74,7 @@ fn members_that_went_on_without_each_other() {
             "{}",
             answer.err
         );
-        assert!(answer.err.contains("its data is lost"), "{}", answer.err);
+        assert!(answer.err.contains("discard the data"), "{}", answer.err);
     }
     good(at, "replace --force 0 --with f g");
 }

@@ -13,7 +13,7 @@ use crate::disksim_files::drive_with;
 const ROUNDING_MS: f64 = 0.005;
 
 #[track_caller]
-fn assert_disksims(
+fn assert_disksim_times(
     name: &str,
     changes: &[(&str, &str)],
     requests: &[Request],
@@ -37,9 +37,10 @@ fn assert_disksims(
 #[test]
 fn writes_larger_than_a_segment() {
     for (sectors, ms) in [(374, 37.212), (375, 37.311), (400, 39.786), (800, 79.386)] {
-        assert_disksims("atlas10k", &[], &[write(1000, sectors)], &[ms]);
+        assert_disksim_times("atlas10k", &[], &[write(1000, sectors)], &[ms]);
     }
-    // The bus is acquired again once only one sector of the 64-sector segment is left.
+    // The drive reacquires the bus when only one sector in the 64-sector segment remains to be
+    // written.
     for (lbn, sectors, ms) in [
         (1000, 65, 16.4146),
         (0, 200, 28.9321),
@@ -47,18 +48,18 @@ fn writes_larger_than_a_segment() {
         (1000, 200, 37.9899),
         (1000, 400, 72.5300),
     ] {
-        assert_disksims("atlas_III", &[], &[write(lbn, sectors)], &[ms]);
+        assert_disksim_times("atlas_III", &[], &[write(lbn, sectors)], &[ms]);
     }
     // Written through to the media.
-    assert_disksims("hp_c3323a", &[], &[write(1000, 600)], &[90.7157]);
+    assert_disksim_times("hp_c3323a", &[], &[write(1000, 600)], &[90.7157]);
 }
 
 /// Do the media wait if a slow bus leaves no room in the segment for the sectors being read?
 #[test]
 fn reads_larger_than_a_segment() {
     let segment = |sectors| [("Segment size (in blks)", sectors)];
-    assert_disksims("ibm18es", &segment("32"), &[read(1000, 96)], &[25.9705]);
-    assert_disksims("hp_c3323a", &segment("64"), &[read(1000, 200)], &[52.4491]);
+    assert_disksim_times("ibm18es", &segment("32"), &[read(1000, 96)], &[25.9705]);
+    assert_disksim_times("hp_c3323a", &segment("64"), &[read(1000, 200)], &[52.4491]);
 }
 
 /// Does a drive that never disconnects serve one command at a time, whatever its queue depth?
@@ -68,18 +69,18 @@ fn a_drive_that_keeps_the_bus_has_one_command() {
     let never_disconnects = |queue| [("Never disconnect", "1"), ("Max queue length", queue)];
     for queue in ["1", "4"] {
         let expected = [11.5051, 33.0951, 53.4551, 73.1248];
-        assert_disksims("hp_c3323a", &never_disconnects(queue), &requests, &expected);
+        assert_disksim_times("hp_c3323a", &never_disconnects(queue), &requests, &expected);
         let expected = [8.8208, 20.4661, 30.2079, 36.8337];
-        assert_disksims("ibm18es", &never_disconnects(queue), &requests, &expected);
+        assert_disksim_times("ibm18es", &never_disconnects(queue), &requests, &expected);
     }
 }
 
 /// Does the first request have the overhead of a request after a read?
 #[test]
 fn the_first_request_comes_after_a_read() {
-    assert_disksims("atlas10k", &[], &[write(0, 8)], &[0.978]);
-    assert_disksims("ibm18es", &[], &[write(0, 8)], &[0.891]);
-    assert_disksims("barracuda", &[], &[write(0, 8)], &[2.082]);
+    assert_disksim_times("atlas10k", &[], &[write(0, 8)], &[0.978]);
+    assert_disksim_times("ibm18es", &[], &[write(0, 8)], &[0.891]);
+    assert_disksim_times("barracuda", &[], &[write(0, 8)], &[2.082]);
 }
 
 /// Does a zero-latency write over a bus slower than the media write only the sectors that have

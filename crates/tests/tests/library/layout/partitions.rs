@@ -126,7 +126,7 @@ fn slipped() -> TrackMap {
         zones: vec![zone],
         ..GeometrySpec::default()
     };
-    TrackMap::of_sizes(Geometry::build(&spec).unwrap().track_sizes())
+    TrackMap::from_sizes(Geometry::build(&spec).unwrap().track_sizes())
 }
 
 /// Are blocks that contain a boundary excluded, but not blocks that only begin or end at one?

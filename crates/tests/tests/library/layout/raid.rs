@@ -124,9 +124,9 @@ proptest! {
         prop_assert_eq!(array.stripe_sectors_max().0, all.max().unwrap_or(0));
     }
 
-    /// Does every sector of an array have exactly one place, on which its stripe and its chunk
-    /// agree? Do no two chunks share a sector of a member, leave the member's data range or, if
-    /// chunks are tracks, cross a boundary?
+    /// Does every sector of an array have exactly one place, and do `locate` and the stripe's
+    /// chunks give the same one? Do no two chunks share a sector of a member, leave the member's
+    /// data range or, if chunks are tracks, cross a boundary?
     #[test]
     fn everything_has_one_place(array in any_array()) {
         let mut used = BTreeSet::new();
@@ -363,7 +363,7 @@ fn refused() {
 fn builtin(names: &[&str], shape: ArrayShape) -> Array {
     let members = names.iter().map(|name| {
         let profile = profile::builtin(name).unwrap();
-        let map = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
+        let map = TrackMap::from_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
         Member {
             data: map.first()..map.end(),
             map: Arc::new(map),
@@ -372,7 +372,7 @@ fn builtin(names: &[&str], shape: ArrayShape) -> Array {
     Array::new(shape, members.collect()).unwrap()
 }
 
-/// The five members for which paper Q's Table 2 gives numberings: four drives, the most frequent
+/// Five members with the numberings of paper Q's Table 2: all four numberings, the most frequent
 /// one twice.
 const TABLE_2: [&str; 5] = [
     "maxtor10k5",
@@ -391,9 +391,10 @@ fn unevenness(parts: &[u64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// On drives of one model with different numberings: is the waste below 1.5 %, and are parity,
-/// reads and small writes within 2 % of even over all members? The waste of paper Q's alternative
-/// (the smallest track as chunk) is printed but not asserted.
+/// On drives of one model with different numberings: is the waste below 1.5 %, do the members'
+/// numbers of parity stripes differ by at most one, and are reads and small writes within 2 % of
+/// even? The waste of paper Q's alternative (the smallest track as chunk) is printed but not
+/// asserted.
 #[test]
 fn waste_and_balance_on_table_2() {
     for granule in [1, 8] {

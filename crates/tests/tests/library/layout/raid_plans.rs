@@ -253,7 +253,7 @@ proptest! {
                     Some(member) => bytes.rebuild(member),
                     None => bytes.fail(rng.below(members) as usize),
                 }
-                // Some arrays with parity lose no further member. Mirrors may always do.
+                // Some arrays with parity lose no further member. RAID-1 always may.
                 stays_whole = array.shape().level != Level::Raid1
                     && rng.below(4) == 0
                     && bytes.health.failed.is_empty();

@@ -94,7 +94,7 @@ fn on_the_model_drive() {
             profile.cache.write_back = WriteBack::Full;
         });
         let disk = Disk::new(&profile).unwrap();
-        let map = TrackMap::of_sizes(disk.drive().geometry().track_sizes());
+        let map = TrackMap::from_sizes(disk.drive().geometry().track_sizes());
         let mut config = LogConfig {
             sizing: Default::default(),
             ..config(&mut rng)

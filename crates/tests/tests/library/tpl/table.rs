@@ -132,7 +132,7 @@ fn not_split() {
 #[test]
 fn memory() {
     let profile = builtin("generic-20tb").unwrap();
-    let map = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
+    let map = TrackMap::from_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
     let config = Config {
         id: 1,
         sector_bytes: profile.sector.logical_bytes,

@@ -47,7 +47,7 @@ struct History {
     /// All values ever written. A read that began before a flush may return a value that the flush
     /// has made impossible after a crash.
     ever: Vec<u64>,
-    /// The number of values, from the oldest on, that were acknowledged.
+    /// The number of values that were acknowledged, counted from the oldest.
     acknowledged: usize,
     /// True while a write is outstanding.
     busy: bool,

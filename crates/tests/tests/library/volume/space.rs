@@ -1,4 +1,4 @@
-//! Members without room: a write fails as a whole, and no member is dropped.
+//! Members without room: a write fails as a whole, and no member is marked failed.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -53,8 +53,8 @@ pub fn keep_first_commands(
     }
 }
 
-/// Replaces the note for a member of an array by a reference if the same note was given for another
-/// member.
+/// Replaces the note for a member of an array with a reference if the same note was given for
+/// another member.
 pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
     let mut given: Vec<(&str, String)> = Vec::new();
     for row in rows {

@@ -15,7 +15,7 @@ pub use super::scheduler::{AGED_SPTF, HOST_SCHEDULERS, SCHEDULERS, WEIGHT};
 pub struct Section {
     /// The dotted path; `[]` marks a list of tables. Empty for the top level.
     pub path: &'static str,
-    /// The value of the key `curve` with which these keys apply.
+    /// The value of `curve` for which these keys apply; `None` if they always apply.
     pub curve: Option<&'static str>,
     /// The purpose of the table.
     pub meaning: &'static str,
@@ -32,7 +32,7 @@ pub struct Key {
     pub kind: Kind,
     /// The unit, or an empty text.
     pub unit: &'static str,
-    /// The value of an absent key.
+    /// The effect of an absent key.
     pub default: Absent,
     /// The meaning.
     pub meaning: &'static str,
@@ -45,7 +45,7 @@ pub enum Absent {
     Refused,
     /// The key has this value, in TOML.
     Is(&'static str),
-    /// There is no value, which has this effect.
+    /// The key has no default; its absence has this effect.
     Means(&'static str),
 }
 
@@ -89,7 +89,7 @@ pub enum Kind {
     Origins,
 }
 
-/// The longest overhead, seek or switch of any drive, in milliseconds.
+/// The largest time that a profile may give for an overhead, a seek or a switch, in milliseconds.
 pub const LONGEST_MS: f64 = 10_000.0;
 
 /// Returns the tables of a profile, in the order in which profiles are written.
