@@ -5,7 +5,7 @@ use traxtent_units::{Lbn, Sectors};
 /// A drive's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The manufacturer, if the drive names it.
+    /// The manufacturer, or empty if the drive does not report it.
     pub vendor: String,
     /// The model.
     pub product: String,
@@ -22,14 +22,14 @@ pub struct Identity {
 /// An algorithm that finds track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Timed reads: binary search for the end of each track, and verification of tracks of equal
-    /// length. It alternates between up to a hundred places to keep reads from hitting the cache
-    /// (paper T, section 4.1.1).
+    /// Timed reads: a test whether each track is as long as the previous one, and a binary search
+    /// for its end if not. Reads alternate between up to a hundred places of the drive, so that
+    /// they do not hit its cache (paper T, section 4.1.1).
     Scan,
     /// Timed reads: sector angles, predictions, and a search only where a prediction fails.
     Angle,
-    /// Translations without assumptions about the drive: about two per track (paper T, section
-    /// 4.1.2).
+    /// Translations without knowledge of zones, surfaces and spares: about two per track (paper T,
+    /// section 4.1.2).
     Walk,
     /// Translations of each expected boundary and of the LBN before it; LBN by LBN where the
     /// expectation fails (paper Q, section 2.3).
@@ -76,12 +76,14 @@ impl Algorithm {
     }
 }
 
-/// The selection of predicted boundaries that a timing algorithm tests by separate reads.
+/// The selection of predicted boundaries that [`Algorithm::Angle`] tests by separate reads. Other
+/// algorithms ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
     /// Only boundaries that the search itself needs to test.
     None,
-    /// At least one boundary within every run of tracks as long as a cylinder.
+    /// At least one boundary in every run of tracks as long as a cylinder, and every boundary while
+    /// tracks are irregular.
     #[default]
     Sample,
     /// Every boundary.
@@ -109,8 +111,8 @@ pub struct Region {
     pub first: Lbn,
     /// The first LBN after the region.
     pub end: Lbn,
-    /// Whether a track is known to begin at `first`. A track always begins at LBN 0. If this is
-    /// false, the search starts at the first track that begins in the region.
+    /// Whether a track is known to begin at `first`, as at LBN 0. If not, the search starts at the
+    /// first track that begins in the region.
     pub aligned: bool,
 }
 

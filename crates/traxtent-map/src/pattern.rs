@@ -11,8 +11,8 @@ const GROUP_MAX: usize = 64;
 /// The number of terms per mark. A mark records the position of the first of these terms.
 const STRIDE: usize = 64;
 
-/// The maximum nesting depth of groups. Each level at least doubles the length, so folding never
-/// reaches this depth.
+/// The maximum nesting depth of groups. Each level at least doubles the count of numbers, and a map
+/// has at most 2^28 tracks, so folding never reaches this depth.
 pub const DEPTH_MAX: usize = 32;
 
 /// A sequence of numbers.
@@ -31,7 +31,7 @@ pub enum Term {
     Run {
         /// The number.
         number: u32,
-        /// The number of repetitions.
+        /// The number of times that it occurs in succession.
         times: u32,
     },
     /// A group of terms, repeated.
@@ -154,13 +154,14 @@ impl RunPattern {
         self.terms.push(term);
     }
 
-    /// Appends a term without folding, unless the sequence would exceed `most` numbers.
+    /// Appends a term without folding. Returns `None` if the sequence would then have more than
+    /// `most` numbers.
     pub fn append_checked(&mut self, term: Term, most: u64) -> Option<()> {
         let fits = self.extent.count + term.extent().count <= most;
         fits.then(|| self.append(term))
     }
 
-    /// Folds the tail if it repeats the terms before it. The last term must not grow any more.
+    /// Folds the tail for as long as it repeats the terms before it. The last run must be complete.
     pub fn fold(&mut self) {
         while let Some(length) = self.repeated_tail() {
             let tail = self.terms.split_off(self.terms.len() - length);
@@ -176,7 +177,8 @@ impl RunPattern {
         }
     }
 
-    /// The length of the shortest tail that equals the terms before it, or the group before it.
+    /// The length, in terms, of the shortest tail that equals the terms before it, or one pass of
+    /// the group before it.
     fn repeated_tail(&self) -> Option<usize> {
         let terms = &self.terms[..];
         let last = terms.last()?;
@@ -202,7 +204,8 @@ impl RunPattern {
         }
     }
 
-    /// Returns the number at a position and the extent before it, or `None` beyond the end.
+    /// Returns the number that contains position `at`, and the extent of the numbers before it.
+    /// Returns `None` if the sequence ends at or before the position.
     pub fn find(&self, at: u64, measure: Measure) -> Option<(Extent, u32)> {
         if at >= self.extent.by(measure) {
             return None;
@@ -325,7 +328,7 @@ mod tests {
         pattern
     }
 
-    /// Returns numbers with structure: repeated groups of repeated numbers, nested twice.
+    /// Returns numbers with structure: runs in three levels of repeated groups.
     fn numbers() -> impl Strategy<Value = Vec<u32>> {
         let run = (1..4_u32, 1..4_usize).prop_map(|(number, times)| vec![number; times]);
         let group = |inner: BoxedStrategy<Vec<u32>>| {
@@ -337,7 +340,8 @@ mod tests {
     }
 
     proptest! {
-        /// Does a sequence come out as it went in, and does each measure find every position?
+        /// Does a pattern return the numbers that were added, and does each measure find each of
+        /// them?
         #[test]
         fn nothing_is_lost(numbers in numbers()) {
             let pattern = pattern(&numbers);

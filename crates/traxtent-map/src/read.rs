@@ -12,7 +12,7 @@ use crate::{Identity, Region};
 use traxtent_units::{Lbn, Sectors, Span};
 
 /// The longest line that is accepted, in bytes.
-const LINE_MAX: usize = 4096;
+const LINE_BYTES_MAX: usize = 4096;
 
 type Result<T> = std::result::Result<T, TrackMapError>;
 
@@ -20,8 +20,8 @@ impl MapFile {
     /// Reads a file that [`MapFile::write`] has written.
     ///
     /// # Errors
-    /// Returns an error if the file has another format or version, is truncated or altered, or
-    /// contradicts itself.
+    /// Returns an error if the file has another format or version, is truncated or altered, has an
+    /// invalid line, or contradicts itself.
     pub fn read(bytes: &[u8]) -> Result<MapFile> {
         let body = sealed(bytes)?;
         let text = std::str::from_utf8(body).map_err(|error| {
@@ -91,8 +91,11 @@ impl<'a> Lines<'a> {
     /// Returns the lines after the first.
     fn new(text: &'a str) -> Result<Lines<'a>> {
         for (number, line) in (1..).zip(text.lines()) {
-            if line.len() > LINE_MAX {
-                return Err(wrong(number, format!("is longer than {LINE_MAX} bytes")));
+            if line.len() > LINE_BYTES_MAX {
+                return Err(wrong(
+                    number,
+                    format!("is longer than {LINE_BYTES_MAX} bytes"),
+                ));
             }
         }
         let mut lines = (1..).zip(text.lines()).peekable();
@@ -111,7 +114,7 @@ impl<'a> Lines<'a> {
         self.lines.next_if(|(_, line)| !line.contains(':'))
     }
 
-    /// The number of the next line.
+    /// The number of the next line, or 0 at the end of the text.
     fn number(&mut self) -> u64 {
         self.lines.peek().map_or(0, |(number, _)| *number)
     }
@@ -224,18 +227,19 @@ impl<'a> Header<'a> {
             return Err(wrong(*number, format!("{key:?}: unknown key")));
         }
 
-        let sizes = section(lines, "sizes", |word| {
-            word.parse().ok().filter(|&size| size > 0)
-        })?;
+        let size = |word: &str| word.parse::<u32>().ok().filter(|&size| size > 0);
+        let sizes = section(lines, "sizes", "1 to 4294967295", size)?;
         let letter = |word: &str| LETTERS.iter().position(|letter| *letter == word);
-        let confidence = section(lines, "confidence", |word| letter(word).map(|k| k as u32))?;
+        let confidence = section(lines, "confidence", "p, s or t", |word| {
+            letter(word).map(|k| k as u32)
+        })?;
         let confidence = Confidence(confidence);
         let [predicted, sampled, tested] = confidence.counts();
         let count = predicted + sampled + tested;
         if [count, predicted, sampled, tested] != stated || sizes.extent().count != count {
             return Err(wrong(
                 self.end,
-                "the number of tracks differs from the header",
+                "the counts of tracks differ from those in the header",
             ));
         }
         if lbns.start.0.checked_add(sizes.extent().sum) != Some(lbns.end.0)
@@ -295,7 +299,7 @@ fn region(text: &str) -> Option<Region> {
     })
 }
 
-/// Reads a section of LBNs, which may be absent.
+/// Reads an optional section of LBNs.
 fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
     let mut ranges = LbnRanges::new();
     if !lines.section(name) {
@@ -309,7 +313,7 @@ fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
             match found.filter(|found| after.is_none_or(|after| found.start > after)) {
                 Some(found) => ranges.push(found),
                 None => {
-                    let says = "expected an LBN or FIRST..END after the previous range";
+                    let says = "expected an LBN or FIRST..END, after and not adjacent to the last";
                     return Err(wrong(number, format!("{name}: {word:?}: {says}")));
                 }
             }
@@ -318,10 +322,11 @@ fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
     Ok(ranges)
 }
 
-/// Reads a section of repeating numbers.
+/// Reads a section of numbers and groups. `expected` describes a number in messages.
 fn section(
     lines: &mut Lines<'_>,
     name: &str,
+    expected: &str,
     number: impl Fn(&str) -> Option<u32>,
 ) -> Result<RunPattern> {
     if !lines.section(name) {
@@ -333,7 +338,7 @@ fn section(
     while let Some((line, text)) = lines.next_of_section() {
         last = line;
         terms
-            .line(text, &number)
+            .line(text, expected, &number)
             .map_err(|problem| wrong(line, format!("{name}: {problem}")))?;
     }
     terms
@@ -353,6 +358,7 @@ impl Terms {
     fn line(
         &mut self,
         mut rest: &str,
+        expected: &str,
         number: &impl Fn(&str) -> Option<u32>,
     ) -> std::result::Result<(), String> {
         const MOST: u64 = TRACKS_MAX as u64;
@@ -379,17 +385,21 @@ impl Terms {
                 }
                 let times = times(&mut rest, 1)?;
                 let group = Group::new(terms, times, MOST);
-                Term::Group(Box::new(group.ok_or(TOO_MANY)?))
+                Term::Group(Box::new(group.ok_or_else(too_many)?))
             } else {
                 let end = rest.find(['*', ' ', '(', ')']).unwrap_or(rest.len());
                 let word = &rest[..end];
-                let number = number(word).ok_or_else(|| format!("{word:?}: unexpected value"))?;
+                let number =
+                    number(word).ok_or_else(|| format!("{word:?}: expected {expected}"))?;
                 let times = times(&mut rest, end)?;
                 Term::Run { number, times }
             };
             match self.open.last_mut() {
                 Some(group) => group.push(term),
-                None => self.pattern.append_checked(term, MOST).ok_or(TOO_MANY)?,
+                None => self
+                    .pattern
+                    .append_checked(term, MOST)
+                    .ok_or_else(too_many)?,
             }
         }
     }
@@ -405,9 +415,11 @@ impl Terms {
     }
 }
 
-const TOO_MANY: &str = "more tracks than a map can have";
+fn too_many() -> String {
+    format!("more than {TRACKS_MAX} tracks")
+}
 
-/// Skips `skip` bytes, then consumes the repeat count if there is one.
+/// Skips `skip` bytes, then consumes and returns the repeat count: 1 if there is none.
 fn times(rest: &mut &str, skip: usize) -> std::result::Result<u32, String> {
     let after = &rest[skip..];
     let Some(factor) = after.strip_prefix('*') else {

@@ -8,8 +8,8 @@ use super::pattern::{RunPattern, Term};
 use super::{MAGIC, VERSION};
 use crate::Region;
 
-/// The column at which lines of a section are wrapped, if possible.
-const WIDTH: usize = 96;
+/// The maximum length of a section's lines in bytes, except for a single word that is longer.
+const LINE_BYTES: usize = 96;
 
 /// The letters for the variants of [`crate::Confirm`], in their order.
 pub(super) const LETTERS: [&str; 3] = ["p", "s", "t"];
@@ -98,7 +98,7 @@ struct Words<'a> {
 
 impl Words<'_> {
     fn end_word(&mut self) {
-        if self.column > 0 && self.column + 1 + self.word.len() > WIDTH {
+        if self.column > 0 && self.column + 1 + self.word.len() > LINE_BYTES {
             self.out.push('\n');
             self.column = 0;
         }

@@ -29,14 +29,14 @@ const DRIVES: [&str; 5] = [
 ];
 const CLIENTS: u64 = 16;
 /// The longest pause of a client between an acknowledgement and its next record.
-const THINK_MS: f64 = 5.0;
-/// The time from the first record to the power cut.
+const THINK_MAX_MS: f64 = 5.0;
+/// The time from the start of the clients to the power cut.
 const RUN: Span = Span(10_000_000_000_000);
 
 /// The result of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Run {
-    /// The time from appending to acknowledgement of each transaction, ascending.
+    /// The time from appending to acknowledgement of each acknowledged transaction, ascending.
     latencies: Vec<Span>,
     /// The number of transactions found after the power cut.
     found: usize,
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns a table with a line for each drive, with and without flushing.
+/// Returns a table with two lines for each drive: with and without flushing.
 pub(crate) fn table(seed: u64) -> Result<String, Box<dyn Error>> {
     let mut table = format!(
         "seed {seed}: {CLIENTS} clients; power cut after {} s\n\n{:14}{:8}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}\n",
@@ -94,7 +94,7 @@ pub(crate) fn run(
     let mut disk = Disk::new(&profile)?;
     let (mut log, _) = Log::recover(&mut disk, SimTime::ZERO, flushes)?;
     let mut rng = Rng::new(seed);
-    let mut think = |now| now + Span::from_ms(rng.fraction() * THINK_MS);
+    let mut think = |now| now + Span::from_ms(rng.fraction() * THINK_MAX_MS);
 
     let mut now = disk.now();
     let cut = now + length;

@@ -39,10 +39,10 @@ const CRASHES: [Duration; 2] = [Duration::from_millis(700), Duration::from_milli
 const DOWN: Duration = Duration::from_millis(300);
 /// The time after which a client gives up an attempt at a transaction.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// The time that the client then waits before it connects again.
+/// The time that a client waits after a failed attempt before it connects again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// The transactions acknowledged, with the time from the first attempt of each.
+/// The acknowledged transactions, each with the time from its first attempt to acknowledgement.
 type Acknowledged = Rc<RefCell<Vec<(u64, Duration)>>>;
 
 fn main() -> turmoil::Result {
@@ -62,8 +62,8 @@ pub(crate) fn simulate(seed: u64, flushes: bool) -> turmoil::Result<(String, usi
     // The disk is outside the host, because it survives a crash.
     let profile = builtin(DRIVE).ok_or("not a built-in drive")?;
     let disk = Rc::new(RefCell::new(Disk::new(&profile)?));
-    let of_server = disk.clone();
-    sim.host("server", move || serve(of_server.clone(), flushes));
+    let server_disk = disk.clone();
+    sim.host("server", move || serve(server_disk.clone(), flushes));
     let acknowledged = Acknowledged::default();
     for number in 0..CLIENTS {
         let client = client(number, acknowledged.clone());
@@ -146,7 +146,8 @@ async fn write_log(server: &Server) -> turmoil::Result {
     }
 }
 
-/// Returns the number of each transaction to the client once its record is acknowledged.
+/// Receives transactions from a client, and returns the number of each once its record is
+/// acknowledged.
 async fn answer(server: Rc<Server>, mut stream: TcpStream) -> turmoil::Result {
     loop {
         let transaction = stream.read_u64().await?;

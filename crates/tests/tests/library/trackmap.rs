@@ -235,7 +235,7 @@ fn errors() {
         (with("90..900", "900..90"), "line 10: region"),
         (
             with("tracks: 4", "tracks: 5"),
-            "line 21: the number of tracks differs from the header",
+            "line 21: the counts of tracks differ from those in the header",
         ),
         (
             with("lbns: 100..249", "lbns: 100..250"),
@@ -247,11 +247,11 @@ fn errors() {
         ),
         (
             with("t s*2 p", "t s p"),
-            "line 21: the number of tracks differs from the header",
+            "line 21: the counts of tracks differ from those in the header",
         ),
         (
             with("50*2 48 1", "50*2 0 1"),
-            "line 22: sizes: \"0\": unexpected value",
+            "line 22: sizes: \"0\": expected 1 to 4294967295",
         ),
         (
             with("50*2 48 1", "50*0 48 1"),
@@ -272,11 +272,11 @@ fn errors() {
         (with("50*2 48 1", ""), "line 22: sizes: there are no tracks"),
         (
             with("50*2 48 1", "((50*2)*200000000)*9"),
-            "line 22: sizes: more tracks than",
+            "line 22: sizes: more than 268435456 tracks",
         ),
         (
             with("50*2 48 1", "1*268435456 1"),
-            "line 22: sizes: more tracks than",
+            "line 22: sizes: more than 268435456 tracks",
         ),
         (
             with("50*2 48 1", &deep),
@@ -288,7 +288,7 @@ fn errors() {
         ),
         (
             with("t s*2 p", "t s*2 q"),
-            "line 24: confidence: \"q\": unexpected value",
+            "line 24: confidence: \"q\": expected p, s or t",
         ),
         (
             with("3..6 9", "3..6 6"),

@@ -4,7 +4,7 @@ use traxtent_model::disk::{Disk, DiskError};
 use traxtent_model::profile::builtin;
 
 /// Writes ten records, cuts the power and reads them back, a hundred times. Returns the number of
-/// records lost and the mean time of writing a record, in ms.
+/// records lost and the mean time of writing and, if `flush` is true, flushing a record, in ms.
 pub(crate) fn survive(flush: bool) -> Result<(u32, f64), DiskError> {
     let profile = builtin("generic-20tb").expect("a built-in drive");
     let (mut lost, mut ms) = (0, 0.0);

@@ -33,7 +33,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads the log from `now` on. Returns the log, ready for records, and the transactions found.
+    /// Reads the log, beginning at time `now`. Returns it, ready for records, with the transactions
+    /// found.
     /// The reads run on the disk's own clock, which is then ahead of `now` by the time they took.
     pub(crate) fn recover(
         disk: &mut Disk,
@@ -82,12 +83,12 @@ impl Log {
         self.appended - 1
     }
 
-    /// Advances the log to `now`: all records that wait become one write, the flush follows the
-    /// write, and the next write follows the flush.
+    /// Advances the log to `now`. All waiting records become one write, followed by a flush if the
+    /// log flushes. The next write begins after that.
     pub(crate) fn poll(&mut self, disk: &mut Disk, now: SimTime) -> Result<(), DiskError> {
         while let Some(done) = disk.poll(now) {
             let Some((tag, command)) = self.outstanding.take() else {
-                unreachable!("the disk has commands of this log only");
+                unreachable!("the disk has only this log's commands");
             };
             assert_eq!(done.tag, tag);
             done.outcome?;
@@ -128,8 +129,8 @@ impl Log {
     }
 }
 
-/// Cuts the power of a disk and recovers its log. Returns the number of transactions found, and
-/// the number of acknowledged ones that are lost.
+/// Cuts the power of a disk and recovers its log. Returns the number of distinct transactions
+/// found, and the number of acknowledged ones that are lost.
 pub(crate) fn cut_and_count(
     disk: &mut Disk,
     seed: u64,

@@ -32,8 +32,8 @@ pub enum Command {
     },
     /// Make durable all writes that were complete when the flush arrived.
     Flush,
-    /// Discard sectors whose data is no longer needed (TRIM, UNMAP, discard). The profile
-    /// determines their contents afterwards: `scsi.unmap`.
+    /// Discard sectors whose data is no longer needed (TRIM, UNMAP, discard). `scsi.unmap` in the
+    /// profile determines their contents afterwards.
     Trim {
         /// The first sector.
         lbn: Lbn,
@@ -62,7 +62,7 @@ pub struct Completion {
     pub submitted: SimTime,
     /// The time of completion.
     pub completed: SimTime,
-    /// The parts of the time between the two.
+    /// The parts of the time from submission to completion.
     pub breakdown: Breakdown,
     /// The part of the drive that served the command, or `None` if neither media nor buffer did.
     pub served: Option<ServedBy>,
@@ -78,7 +78,7 @@ impl Completion {
 }
 
 impl Command {
-    /// Returns the first sector and the number of sectors. A flush has none.
+    /// Returns the first sector and the number of sectors, both 0 for a flush.
     pub fn sectors(&self) -> (Lbn, u32) {
         match *self {
             Command::Read { lbn, sectors }

@@ -3,8 +3,8 @@
 //! Each of them may be lost, kept, or torn. A torn write is kept up to some point, from some point
 //! on, or in parts. A drive writes its cache in the order that suits its arm, so a later write may
 //! be kept while an earlier one is lost. If two versions of a sector both reached the media, the
-//! later one remains. A number drawn from the seed sets the overall probability of loss. Cuts that
-//! lose everything or nothing are thus as likely as any others.
+//! later one remains. Each cut draws its own probability of loss from the seed, so that some cuts
+//! lose almost all writes and others almost none.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub enum Tearing {
 }
 
 /// The effect of a power cut on the writes that were not durable, whether they were acknowledged or
-/// outstanding.
+/// outstanding. A write that was split because a durable write replaced some of its sectors counts
+/// once per part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerCutResult {
     /// The seed that determined the effect. The same seed on the same disk has the same effect.
@@ -75,7 +76,7 @@ impl fmt::Display for PowerCutResult {
     }
 }
 
-/// The position of the units that a cut does not tear.
+/// The size and position of the units that a cut does not tear.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TearingUnit {
     /// The size of a unit in bytes.

@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 7] = [
     ("ps", 1),
 ];
 
-/// The longest accepted time: 100 days. A clock can hold 213.
+/// The longest accepted time: 100 days. A disk's clock ends after 106 days.
 pub(super) const LONGEST: Span = Span(8_640_000_000_000_000_000);
 
 /// Parses a time with its unit. Only 0 needs no unit.
@@ -22,8 +22,8 @@ pub(super) fn parse(text: &str) -> Result<Span, String> {
         "expected a time up to 100 days with its unit (h, min, s, ms, us, ns, ps), such as 1.5 s"
             .to_owned()
     };
-    let digits = text.find(|c: char| c.is_ascii_alphabetic() || c == ' ');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit_start = text.find(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let (number, unit) = text.split_at(unit_start.unwrap_or(text.len()));
     if number == "0" && unit.is_empty() {
         return Ok(Span::ZERO);
     }

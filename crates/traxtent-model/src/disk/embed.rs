@@ -1,5 +1,5 @@
-//! A disk with its own clock: each call runs one command to completion and returns the time it
-//! took.
+//! A disk on its own clock: methods that run one command to completion and return the breakdown of
+//! its response time, cut the power, or let time pass.
 
 use super::{Command, Disk, DiskError, Fault, Media, PowerCutResult, Tag, Tearing};
 use crate::drive::Breakdown;
@@ -10,9 +10,9 @@ impl<M: Media> Disk<M> {
     /// response time.
     ///
     /// # Errors
-    /// Returns an error if the length is not a whole number of sectors, if the drive does not have
-    /// the sectors, if they cannot be read, if the media fail, if the drive does not respond, or if
-    /// a scheduled fault cuts the power. Also returns an error after [`super::END_OF_TIME`].
+    /// Returns an error if the length is 0 or not a whole number of sectors, if the drive does not
+    /// have the sectors, if they cannot be read, if the media fail, if the drive does not respond,
+    /// if a scheduled fault cuts the power, or if the clock reaches [`super::END_OF_TIME`] first.
     pub fn read(&mut self, lbn: u64, into: &mut [u8]) -> Result<Breakdown, DiskError> {
         let (lbn, sectors) = (Lbn(lbn), self.whole_sectors(into.len())?);
         let took = self.serve(Command::Read { lbn, sectors }, Vec::new())?;
@@ -23,9 +23,9 @@ impl<M: Media> Disk<M> {
     /// Writes sectors, starting at `lbn`. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the length is not a whole number of sectors, if the drive does not have
-    /// the sectors, if the media fail, if the drive does not respond, or if a scheduled fault cuts
-    /// the power. Also returns an error after [`super::END_OF_TIME`].
+    /// Returns an error if the length is 0 or not a whole number of sectors, if the drive does not
+    /// have the sectors, if the media fail, if the drive does not respond, if a scheduled fault
+    /// cuts the power, or if the clock reaches [`super::END_OF_TIME`] first.
     pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, false)
     }
@@ -42,8 +42,8 @@ impl<M: Media> Disk<M> {
     /// Makes all earlier writes durable. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the media fail, if the drive does not respond, or if a scheduled fault
-    /// cuts the power. Also returns an error after [`super::END_OF_TIME`].
+    /// Returns an error if the media fail, if the drive does not respond, if a scheduled fault cuts
+    /// the power, or if the clock reaches [`super::END_OF_TIME`] first.
     pub fn flush(&mut self) -> Result<Breakdown, DiskError> {
         self.serve(Command::Flush, Vec::new())
     }
@@ -51,8 +51,8 @@ impl<M: Media> Disk<M> {
     /// Discards sectors. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, if the media fail, or if the drive
-    /// does not respond.
+    /// Returns an error if `sectors` is 0, if the drive does not have the sectors, if the media
+    /// fail, or if the drive does not respond.
     pub fn trim(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let lbn = Lbn(lbn);
         self.serve(Command::Trim { lbn, sectors }, Vec::new())
@@ -61,9 +61,9 @@ impl<M: Media> Disk<M> {
     /// Fills sectors with zeros. Returns the breakdown of the response time.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, if the media fail, if the drive
-    /// does not respond, or if a scheduled fault cuts the power. Also returns an error after
-    /// [`super::END_OF_TIME`].
+    /// Returns an error if `sectors` is 0, if the drive does not have the sectors, if the media
+    /// fail, if the drive does not respond, if a scheduled fault cuts the power, or if the clock
+    /// reaches [`super::END_OF_TIME`] first.
     pub fn write_zeroes(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let command = Command::WriteZeroes {
             lbn: Lbn(lbn),
@@ -77,8 +77,8 @@ impl<M: Media> Disk<M> {
     /// that were not durable. No physical sector is torn. [`Fault::PowerCut`] has more options.
     ///
     /// # Errors
-    /// Returns an error if the media fail. The contents are then as if the power had been cut at
-    /// that point.
+    /// Returns an error if the media fail. Durable data is kept even then, but `seed` does not
+    /// determine what remains of the other writes.
     pub fn power_cut(&mut self, seed: u64) -> Result<PowerCutResult, DiskError> {
         let fault = Fault::PowerCut {
             seed: Some(seed),

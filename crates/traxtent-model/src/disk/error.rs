@@ -12,7 +12,7 @@ pub enum DiskError {
     /// The drive's profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The drive cannot serve such a request.
+    /// The drive cannot serve the request.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The length of the data does not match the request, or is not a whole number of sectors.
@@ -58,10 +58,10 @@ pub enum DiskError {
         /// The drive's capacity in sectors.
         capacity: u64,
     },
-    /// No spare can be used for a bad sector.
+    /// A bad sector cannot be moved to a spare.
     #[error("LBN {lbn} cannot be moved to a spare: {problem}")]
     NoSpare {
-        /// The bad sector.
+        /// The first LBN of the bad physical sector.
         lbn: u64,
         /// The reason.
         problem: String,

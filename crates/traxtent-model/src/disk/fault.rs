@@ -13,11 +13,11 @@ use traxtent_units::{Lbn, Span};
 /// A fault of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `power-cut`: power fails, and data that has not been flushed is lost in part or completely.
+    /// `power-cut`: power fails, and writes that are not durable may be lost in part or completely.
     PowerCut {
         /// `seed`: determines which data is lost. Default: the next seed of the scenario.
         seed: Option<u64>,
-        /// `tearing`: the unit at which a write may be torn.
+        /// `tearing`: the unit that is not torn. Default: `physical`.
         tearing: Tearing,
         /// `for`: the time without power, including the time to spin up. Default: none.
         off: Span,
@@ -38,7 +38,7 @@ pub enum Fault {
         lbn: Lbn,
         /// `sectors`: the number of sectors. Default: 1.
         sectors: u32,
-        /// `revolutions`: the number of additional revolutions per physical sector.
+        /// `revolutions`: the number of additional revolutions per physical sector. Required.
         revolutions: u32,
     },
     /// `grown-defect`: the sectors are bad. Their data has moved to spares, and accesses go there.
@@ -77,17 +77,18 @@ pub enum Fault {
 #[error("{key}: {problem}")]
 #[non_exhaustive]
 pub struct FaultError {
-    /// The key, or the fault's name.
+    /// The key, `fault` for an unknown fault, or a parameter that has no value.
     pub key: String,
     /// The problem.
     pub problem: String,
 }
 
-/// The maximum number of sectors that one fault can affect.
+/// The maximum number of sectors of a latent error or of a slow sector fault.
 const SECTORS_MAX: u64 = 4096;
-/// The maximum number of sectors that one fault can move to spares. Each has its own spare.
+/// The maximum number of sectors that one fault can move to spares. Each physical sector has its
+/// own spare.
 const MOVED_MAX: u64 = 64;
-/// The maximum number of retries.
+/// The maximum number of retries or additional revolutions per physical sector.
 const REVOLUTIONS_MAX: u64 = 1000;
 
 impl Fault {
@@ -120,8 +121,8 @@ impl Fault {
     /// Returns the fault called `name` with the parameters in `fields`.
     ///
     /// # Errors
-    /// Returns an error if a fault or key is unknown, or a key is missing, is given twice or has a
-    /// value out of bounds. The error names the key.
+    /// Returns an error if the fault or a key is unknown, or if a key is missing, is given twice or
+    /// has an invalid value. The error names the key.
     pub fn from_fields(name: &str, fields: &[(&str, &str)]) -> Result<Fault, FaultError> {
         let mut fields = Fields::new(name, fields);
         let fault = match name {

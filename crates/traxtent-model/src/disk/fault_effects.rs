@@ -25,8 +25,8 @@ pub struct FaultEvent {
 
 impl<M: Media> Disk<M> {
     /// Schedules the faults of a scenario at their times, and replaces any scheduled before. Faults
-    /// whose time has passed occur immediately. [`Disk::next_event`] returns each fault that has
-    /// occurred.
+    /// whose time has passed occur at the disk's current time. [`Disk::next_event`] returns each
+    /// fault that has occurred.
     ///
     /// # Errors
     /// Returns an error if a fault refers to sectors that the drive does not have. In that case
@@ -40,7 +40,7 @@ impl<M: Media> Disk<M> {
         Ok(())
     }
 
-    /// Returns the next fault of the scenario that has occurred.
+    /// Returns the oldest scheduled fault that has occurred and has not been returned yet.
     pub fn next_event(&mut self) -> Option<FaultEvent> {
         self.events.pop_front()
     }
@@ -49,8 +49,8 @@ impl<M: Media> Disk<M> {
     /// result of a power cut.
     ///
     /// # Errors
-    /// Returns an error if the fault refers to sectors that the drive does not have, there is no
-    /// spare, or the media fail.
+    /// Returns an error if the fault refers to sectors that the drive does not have, if a sector
+    /// cannot be moved to a spare, or if the media fail.
     pub fn inject(
         &mut self,
         now: SimTime,
@@ -172,7 +172,7 @@ impl<M: Media> Disk<M> {
 
     /// Removes the retries of unreadable sectors that have been rewritten.
     pub(super) fn clear_retries_of_rewritten(&mut self) {
-        for bytes in self.store.take_fixed() {
+        for bytes in self.store.take_rewritten() {
             let size = u64::from(self.sector_bytes());
             let lbns = Lbn(bytes.start / size)..Lbn(bytes.end.div_ceil(size));
             self.drive.set_retries(self.now, lbns, 0);
@@ -202,8 +202,8 @@ impl<M: Media> Disk<M> {
         let mut layout = (*self.layout).clone();
         // LBNs may share places once a search has found no spare, or if the profile permits it. No
         // spare is searched for in these cases.
-        let lacks_spares = layout.shared_places;
-        let spare = (!lacks_spares)
+        let shares_places = layout.shared_places;
+        let spare = (!shares_places)
             .then(|| geometry.nearest_spare(sector.start, sectors))
             .flatten()
             .or_else(|| {
@@ -228,8 +228,8 @@ impl<M: Media> Disk<M> {
 
 /// Returns the place assumed for a remapped sector if the layout describes no free spare: the end
 /// of the drive. Every drive has spares, even if the profile's sources mention none. The place is
-/// shared with an LBN, so the model does not run out of places. `taken` of these places are already
-/// in use.
+/// shared with an LBN, so the model does not run out of places. The last `taken` places are
+/// skipped, because earlier moves may use them.
 fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> {
     let step = u64::from(sectors);
     (taken + 1..=taken + 16).find_map(|number| {
@@ -241,7 +241,7 @@ fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> 
 }
 
 impl Fault {
-    /// The sectors that the fault refers to.
+    /// The first sector and the number of sectors that the fault refers to, if it refers to any.
     pub fn sectors(&self) -> Option<(Lbn, u32)> {
         match *self {
             Fault::LatentError { lbn, sectors, .. }

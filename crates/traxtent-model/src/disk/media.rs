@@ -2,9 +2,10 @@
 
 /// Bytes that survive a power cut, addressed from 0 to the drive's capacity.
 ///
-/// The core does not read or write files; an implementation of this trait can. Bytes that were
-/// never written are read as zeros. Addresses and lengths are within the drive's capacity. They
-/// begin and end at logical sectors, except that a power cut may tear a write at 512 bytes.
+/// This crate does not read or write files; an implementation of this trait can. Bytes that were
+/// never written are read as zeros. Ranges are within the drive's capacity. They begin and end at
+/// logical sectors, except that a power cut may tear a write at a multiple of 512 bytes, and that
+/// [`Disk::write_out`](super::Disk::write_out) may stop at any byte.
 pub trait Media {
     /// Reads bytes, starting at `at`, until `into` is full.
     ///
@@ -24,7 +25,7 @@ pub trait Media {
     /// Returns the error of the storage. Each sector of the range is then old or new.
     fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError>;
 
-    /// A barrier: earlier writes are permanent, whatever happens to the machine.
+    /// A barrier: when it returns, earlier writes are permanent, whatever happens to the machine.
     ///
     /// # Errors
     /// Returns the error of the storage.
@@ -59,8 +60,9 @@ pub enum MediaError {
     },
 }
 
-/// A medium in memory. Zeros need no space, so a drive of terabytes is as small as its data. A
-/// write of one sector needs a page and the tables that lead to it, about 6 KB at most.
+/// A medium in memory. Ranges that were never written, or were set to zero, need no space, so a
+/// drive of terabytes is as small as its data. A write of one sector needs a page and the tables
+/// that lead to it, about 6 KB at most.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMedia {
     /// Tables of groups of pages. A lookup takes three steps, regardless of the number of pages.
@@ -70,18 +72,18 @@ pub struct MemoryMedia {
 }
 
 /// The size of a page in bytes. A write of one byte allocates a whole page.
-const PAGE: usize = 4 << 10;
+const PAGE_BYTES: usize = 4 << 10;
 /// The size of a cache line in bytes on most processors.
-const LINE: usize = 64;
+const LINE_BYTES: usize = 64;
 /// The number of pages in a group.
-const GROUP: usize = 64;
+const GROUP_PAGES: usize = 64;
 /// The number of groups in a table.
-const TABLE: usize = 128;
+const TABLE_GROUPS: usize = 128;
 
-type Page = [u8; PAGE];
+type Page = [u8; PAGE_BYTES];
 /// Consecutive pages. Pages that are all zeros may be missing.
-type Group = [Option<Box<Page>>; GROUP];
-type Table = [Option<Box<Group>>; TABLE];
+type Group = [Option<Box<Page>>; GROUP_PAGES];
+type Table = [Option<Box<Group>>; TABLE_GROUPS];
 
 /// The location of a byte.
 struct PageAddress {
@@ -93,30 +95,30 @@ struct PageAddress {
 
 impl PageAddress {
     fn of(at: u64) -> PageAddress {
-        let page = at / PAGE as u64;
-        let group = page / GROUP as u64;
+        let page = at / PAGE_BYTES as u64;
+        let group = page / GROUP_PAGES as u64;
         PageAddress {
-            table: (group / TABLE as u64) as usize,
-            group: (group % TABLE as u64) as usize,
-            page: (page % GROUP as u64) as usize,
-            inside: (at % PAGE as u64) as usize,
+            table: (group / TABLE_GROUPS as u64) as usize,
+            group: (group % TABLE_GROUPS as u64) as usize,
+            page: (page % GROUP_PAGES as u64) as usize,
+            inside: (at % PAGE_BYTES as u64) as usize,
         }
     }
 
-    /// The number of bytes that follow in the page, limited to `most`.
+    /// The number of bytes from this one to the end of the page, limited to `most`.
     fn room(&self, most: u64) -> usize {
-        most.min((PAGE - self.inside) as u64) as usize
+        most.min((PAGE_BYTES - self.inside) as u64) as usize
     }
 
     /// The first byte after the group.
     fn end_of_group(&self) -> u64 {
-        let groups = (self.table * TABLE + self.group) as u64 + 1;
-        groups * (GROUP * PAGE) as u64
+        let groups = (self.table * TABLE_GROUPS + self.group) as u64 + 1;
+        groups * (GROUP_PAGES * PAGE_BYTES) as u64
     }
 
     /// The first byte after the table.
     fn end_of_table(&self) -> u64 {
-        (self.table as u64 + 1) * (TABLE * GROUP * PAGE) as u64
+        (self.table as u64 + 1) * (TABLE_GROUPS * GROUP_PAGES * PAGE_BYTES) as u64
     }
 }
 
@@ -149,7 +151,7 @@ impl MemoryMedia {
                 missing += size_of::<Group>() as u64;
             }
             let is_held = known.is_some_and(|group| group[place.page].is_some());
-            missing += u64::from(!is_held) * PAGE as u64;
+            missing += u64::from(!is_held) * PAGE_BYTES as u64;
             at += place.room(end - at) as u64;
         }
         missing
@@ -163,7 +165,7 @@ impl MemoryMedia {
             let place = PageAddress::of(at);
             let room = place.room(end - at);
             if let Some(page) = self.page(&place) {
-                let lines = page[place.inside..][..room].iter().step_by(LINE);
+                let lines = page[place.inside..][..room].iter().step_by(LINE_BYTES);
                 std::hint::black_box(lines.fold(0, |sum, byte| sum ^ byte));
             }
             at += room as u64;
@@ -202,7 +204,7 @@ fn get_or_make<'a, T>(
 /// Returns the size of a group and its pages in bytes.
 fn bytes_of(group: &Group) -> u64 {
     let pages = group.iter().flatten().count();
-    (size_of::<Group>() + pages * PAGE) as u64
+    (size_of::<Group>() + pages * PAGE_BYTES) as u64
 }
 
 fn empty<T, const N: usize>() -> Box<[Option<T>; N]> {
@@ -210,7 +212,7 @@ fn empty<T, const N: usize>() -> Box<[Option<T>; N]> {
 }
 
 fn zeros() -> Box<Page> {
-    let zeros = vec![0; PAGE].into_boxed_slice();
+    let zeros = vec![0; PAGE_BYTES].into_boxed_slice();
     zeros.try_into().expect("it has the length of a page")
 }
 
@@ -249,7 +251,7 @@ impl Media for MemoryMedia {
                 break;
             };
             let begins = |bytes: usize| at.is_multiple_of(bytes as u64);
-            if begins(TABLE * GROUP * PAGE)
+            if begins(TABLE_GROUPS * GROUP_PAGES * PAGE_BYTES)
                 && place.end_of_table() <= end
                 && let Some(table) = whole.take()
             {
@@ -261,7 +263,7 @@ impl Media for MemoryMedia {
                 continue;
             };
             let whole = &mut table[place.group];
-            if begins(GROUP * PAGE) && place.end_of_group() <= end {
+            if begins(GROUP_PAGES * PAGE_BYTES) && place.end_of_group() <= end {
                 self.held -= whole.take().map_or(0, |group| bytes_of(&group));
             }
             let Some(group) = whole else {
@@ -270,8 +272,8 @@ impl Media for MemoryMedia {
             };
             let room = place.room(end - at);
             match &mut group[place.page] {
-                whole if room == PAGE => {
-                    self.held -= u64::from(whole.take().is_some()) * PAGE as u64;
+                whole if room == PAGE_BYTES => {
+                    self.held -= u64::from(whole.take().is_some()) * PAGE_BYTES as u64;
                 }
                 Some(page) => page[place.inside..][..room].fill(0),
                 None => {}
@@ -291,15 +293,15 @@ mod tests {
     use super::*;
     use traxtent_units::Rng;
 
-    /// Does the medium hold the same data as a plain array, across groups and tables, and does it
-    /// free space?
+    /// Does the medium hold the same data as a plain array, across groups and tables, does a write
+    /// take the memory that `bytes_missing` returns, and is the memory of zeroed ranges freed?
     #[test]
     fn agrees_with_an_array() {
-        const SIZE: u64 = 5 * PAGE as u64 + 700;
+        const SIZE: u64 = 5 * PAGE_BYTES as u64 + 700;
         // Across the end of a group, and across the end of a table.
         const FIRST: [u64; 2] = [
-            ((GROUP - 2) * PAGE) as u64 - 300,
-            ((TABLE * GROUP - 2) * PAGE) as u64 - 300,
+            ((GROUP_PAGES - 2) * PAGE_BYTES) as u64 - 300,
+            ((TABLE_GROUPS * GROUP_PAGES - 2) * PAGE_BYTES) as u64 - 300,
         ];
         for (seed, first) in (0..50).flat_map(|seed| FIRST.map(|first| (seed, first))) {
             let (mut rng, mut plain) = (Rng::new(seed), vec![0; SIZE as usize]);
@@ -330,7 +332,7 @@ mod tests {
     #[test]
     fn a_random_sector_takes_a_page() {
         let (mut rng, mut memory) = (Rng::new(1), MemoryMedia::new());
-        let most = (PAGE + size_of::<Group>() + size_of::<Table>()) as u64;
+        let most = (PAGE_BYTES + size_of::<Group>() + size_of::<Table>()) as u64;
         assert!(most <= 6 << 10, "{most} bytes");
         for written in 1..=1000 {
             memory.write(rng.below(1 << 30) * 512, &[1; 512]).unwrap();

@@ -20,10 +20,11 @@
 //! # Ok::<(), traxtent_model::disk::DiskError>(())
 //! ```
 //!
-//! Like the drive, a disk is a state machine without I/O or clock: [`Disk::submit`],
-//! [`Disk::poll`], [`Disk::next_wakeup`]. [`Disk::read`] and similar methods build on these. They
-//! run one command after another on the disk's own clock. A server uses the state machine, a unit
-//! test the methods; both run the same code.
+//! Like the drive, a disk is a state machine without I/O, and time is an argument:
+//! [`Disk::submit`], [`Disk::poll`], [`Disk::next_wakeup`]. [`Disk::read`] and similar methods
+//! build on these. They run one command after another, and advance the disk's clock by the time
+//! that each takes. A server uses the state machine, a unit test the methods; both run the same
+//! code.
 //!
 //! The guarantees to a host are these, and no others:
 //! - A write becomes visible as a whole at the instant at which it completes. A read that is
@@ -32,8 +33,8 @@
 //!   uses force unit access or if the drive has no write-back. Otherwise it is volatile.
 //! - After a power cut, each sector (see [`Tearing`]) holds its last durable version, or any
 //!   version that was written after it, complete or outstanding.
-//! - A command that fails because the storage is full leaves acknowledged data unchanged. The same
-//!   flush may succeed later.
+//! - A command that fails because the storage is full leaves acknowledged data unchanged. If it is
+//!   a flush, it can be repeated once there is space.
 //!
 //! The clock ends at [`END_OF_TIME`]. Later times count as this one. Commands that are not complete
 //! by then fail with [`DiskError::EndOfTime`].
@@ -98,7 +99,7 @@ pub struct Disk<M = MemoryMedia> {
     layout: Arc<GeometrySpec>,
 }
 
-/// A command that the drive is working on.
+/// A command that has been submitted.
 #[derive(Clone, Copy, Debug)]
 struct DiskJob {
     tag: Tag,
@@ -199,8 +200,9 @@ impl<M: Media> Disk<M> {
         self.store.backlog()
     }
 
-    /// Writes at most `most` bytes that a flush has left for later to the media, oldest first.
-    /// Returns whether any remain. Writes do this too, so calls are optional.
+    /// Writes to the media at most `most` bytes that flushes have left for later, oldest first.
+    /// Only zeros may exceed `most`, because they are not copied. Returns whether any bytes remain.
+    /// Writes do this too, so calls are optional.
     ///
     /// # Errors
     /// Returns an error if the media fail. The bytes that could not be written remain.
@@ -213,8 +215,9 @@ impl<M: Media> Disk<M> {
     /// the command fails immediately.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, or if the length of `data` does not
-    /// match the command. The command then has no effect.
+    /// Returns an error if the drive does not have the sectors, if a command other than a flush has
+    /// no sectors, or if the length of `data` does not match the command. The command then has no
+    /// effect.
     pub fn submit(
         &mut self,
         now: SimTime,
@@ -274,11 +277,11 @@ impl<M: Media> Disk<M> {
         self.done.pop_front()
     }
 
-    /// Returns the time of the next event or report, or `None` if nothing is outstanding and no
-    /// fault is scheduled. The time is never after [`END_OF_TIME`].
+    /// Returns the time of the next event or unreported completion, or `None` if there is neither.
+    /// The time is never after [`END_OF_TIME`].
     pub fn next_wakeup(&self) -> Option<SimTime> {
-        let report = self.done.front().map(|done| done.completed);
-        report.into_iter().chain(self.next_change()).min()
+        let completed = self.done.front().map(|done| done.completed);
+        completed.into_iter().chain(self.next_change()).min()
     }
 
     /// Returns the time of the next event, regardless of completions that are not yet reported.
@@ -305,8 +308,8 @@ impl<M: Media> Disk<M> {
     /// modelled time.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the sectors, the length is not a whole number of
-    /// sectors, or the media fail.
+    /// Returns an error if the length is 0 or not a whole number of sectors, if the drive does not
+    /// have the sectors, or if the media fail.
     pub fn fetch(&self, lbn: Lbn, into: &mut [u8]) -> Result<(), DiskError> {
         let sectors = self.whole_sectors(into.len())?;
         self.drive.check(&Request::read(lbn, sectors))?;
@@ -449,7 +452,8 @@ impl<M: Media> Disk<M> {
 }
 
 /// Returns the request that models the time of a command. Zeros cross the bus like other data; a
-/// drive that generates them itself would save that time.
+/// drive that generates them itself would save that time. The request of a trim only serves to
+/// check its sectors, because a trim takes no time.
 pub fn request(command: &Command) -> Request {
     let (lbn, sectors) = command.sectors();
     let (op, fua) = match *command {

@@ -1,13 +1,13 @@
 //! A disk's data: the media, the volatile cache in front of them, and the sectors that cannot be
 //! read.
 //!
-//! Nothing here takes modelled time. A write that fails leaves the cache unchanged. Data that could
+//! Nothing here takes modelled time. A write that fails does not enter the cache. Data that could
 //! not be written out stays in the cache, so a flush can be repeated when there is space.
 //!
-//! If the media permit it ([`Media::defers_writes`]), a flush copies at most [`FLUSH_PIECE`] bytes,
-//! however many it makes durable. The rest is written out by [`Store::write_out`] and by later
-//! writes, each of which writes out twice its own size. The backlog is therefore gone before the
-//! cache is full again, and no single operation takes much time.
+//! If the media permit it ([`Media::defers_writes`]), a flush copies at most [`FLUSH_PIECE_BYTES`],
+//! however many bytes it makes durable. The rest is written out by [`Store::write_out`] and by
+//! later writes to the cache, each of which writes out twice its own size. The backlog is therefore
+//! gone before the cache is full again, and no single write or flush takes much time.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use super::media::{Media, MediaError};
 use super::volatile::{VolatileCache, WriteData, WriteMark, WritePiece};
 use traxtent_units::intervals::Intervals;
 
-/// The maximum number of bytes that a deferred flush writes out itself. Small flushes leave nothing
-/// for later.
-const FLUSH_PIECE: u64 = 64 << 10;
+/// The maximum number of bytes that a flush writes out itself if the media defer writes. Small
+/// flushes leave nothing for later.
+const FLUSH_PIECE_BYTES: u64 = 64 << 10;
 
 /// The media, the cache, and the unreadable sectors. Addresses are bytes.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Store<M> {
 struct MediaState<M> {
     media: M,
     unreadable: Intervals<()>,
-    /// Ranges that were unreadable and have since been written.
+    /// Unreadable ranges that have since been written, at least in part.
     rewritten: Vec<Range<u64>>,
 }
 
@@ -160,15 +160,15 @@ impl<M: Media> Store<M> {
     pub(super) fn flush(&mut self, before: WriteMark) -> Result<(), MediaError> {
         if self.defers_writes() {
             self.cache.make_durable(before);
-            self.write_out(FLUSH_PIECE)?;
+            self.write_out(FLUSH_PIECE_BYTES)?;
         } else {
             while self.write_out_oldest(before)? {}
         }
         self.media_state.media.sync()
     }
 
-    /// Returns whether a flush may leave data for later. Unreadable sectors can be read again when
-    /// the flush has completed, so their data is not left.
+    /// Returns whether a flush may leave data for later. It leaves none while there are unreadable
+    /// sectors, because those that were written can be read again once the flush has completed.
     fn defers_writes(&self) -> bool {
         let (bytes, writes) = (self.cache.bytes(), self.cache.count() as u64);
         self.media_state.unreadable.is_empty()
@@ -191,7 +191,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Cuts the power while writes are `outstanding`. The seed determines what remains of data that
-    /// is not durable. If the media fail, the contents are those after a cut at that point.
+    /// is not durable, unless the media fail.
     pub(super) fn cut(
         &mut self,
         outstanding: impl Iterator<Item = (u64, WriteData)>,
@@ -211,8 +211,8 @@ impl<M: Media> Store<M> {
         Ok(sampler.cut)
     }
 
-    /// Returns the ranges that were unreadable and have been written since the last call.
-    pub(super) fn take_fixed(&mut self) -> Vec<Range<u64>> {
+    /// Returns the unreadable ranges that have been written, at least in part, since the last call.
+    pub(super) fn take_rewritten(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.media_state.rewritten)
     }
 
@@ -224,8 +224,7 @@ impl<M: Media> Store<M> {
         self.media_state.unreadable.insert(range, ());
     }
 
-    /// Returns the first byte of a range that cannot be read from the media and is not in the
-    /// cache.
+    /// Returns the first byte of a range that is unreadable on the media and not in the cache.
     pub(super) fn first_unreadable(&self, range: &Range<u64>) -> Option<u64> {
         let mut unreadable = self
             .media_state
@@ -294,15 +293,15 @@ mod tests {
         unit: 4096,
         first: 0,
     };
-    const ROOM: u64 = 1 << 20;
-    const SPACE: u64 = 3 << 19;
+    const ROOM_BYTES: u64 = 1 << 20;
+    const SPACE_BYTES: u64 = 3 << 19;
 
     fn store(defers: bool) -> Store<Counting> {
         let media = Counting {
             defers,
             ..Counting::default()
         };
-        Store::new(media, ROOM)
+        Store::new(media, ROOM_BYTES)
     }
 
     fn bytes(stamp: u64, length: u64) -> WriteData {
@@ -310,7 +309,7 @@ mod tests {
     }
 
     fn contents(store: &Store<Counting>) -> Vec<u8> {
-        let mut all = vec![0; SPACE as usize];
+        let mut all = vec![0; SPACE_BYTES as usize];
         store.fetch(0, &mut all).unwrap();
         all
     }
@@ -325,7 +324,7 @@ mod tests {
             let (mut eager, mut deferring) = (store(false), store(true));
             let mut marks = vec![eager.mark()];
             for stamp in 1..60 {
-                let at = 512 * rng.below(SPACE / 512 - 256);
+                let at = 512 * rng.below(SPACE_BYTES / 512 - 256);
                 let length = 512 * (1 + rng.below(255));
                 let both = [&mut eager, &mut deferring];
                 match rng.below(20) {
@@ -354,22 +353,29 @@ mod tests {
                 };
                 marks.push(eager.mark());
                 assert_eq!(eager.unflushed(), deferring.unflushed(), "seed {seed}");
-                assert_eq!(eager.take_fixed(), deferring.take_fixed(), "seed {seed}");
+                assert_eq!(
+                    eager.take_rewritten(),
+                    deferring.take_rewritten(),
+                    "seed {seed}"
+                );
                 assert!(contents(&eager) == contents(&deferring), "seed {seed}");
-                for at in (0..SPACE).step_by(4096) {
+                for at in (0..SPACE_BYTES).step_by(4096) {
                     let of = |store: &Store<Counting>| store.first_unreadable(&(at..at + 4096));
                     assert_eq!(of(&eager), of(&deferring), "seed {seed}, byte {at}");
                 }
                 longest = longest.max(deferring.backlog());
             }
             let mut ends = [eager, deferring].map(|store| store.into_media().memory);
-            let mut all = [(), ()].map(|()| vec![0; SPACE as usize]);
+            let mut all = [(), ()].map(|()| vec![0; SPACE_BYTES as usize]);
             for (medium, all) in ends.iter_mut().zip(&mut all) {
                 medium.read(0, all).unwrap();
             }
             assert!(all[0] == all[1], "seed {seed}");
         }
-        assert!(longest > 4 * FLUSH_PIECE && longest <= ROOM, "{longest}");
+        assert!(
+            longest > 4 * FLUSH_PIECE_BYTES && longest <= ROOM_BYTES,
+            "{longest}"
+        );
         assert!(left_by_flushes > 20, "{left_by_flushes}");
     }
 
@@ -381,16 +387,16 @@ mod tests {
         let mut store = store(true);
         let work = |store: &Store<Counting>| store.media().written.take();
         for _ in 0..3 {
-            for number in 0..ROOM / LENGTH {
+            for number in 0..ROOM_BYTES / LENGTH {
                 store.write_back(number * LENGTH, bytes(1, LENGTH)).unwrap();
                 assert!(work(&store) <= 2 * LENGTH);
             }
-            assert_eq!((store.unflushed(), store.backlog()), (ROOM, 0));
+            assert_eq!((store.unflushed(), store.backlog()), (ROOM_BYTES, 0));
             store.flush(store.mark()).unwrap();
-            assert_eq!(work(&store), FLUSH_PIECE);
+            assert_eq!(work(&store), FLUSH_PIECE_BYTES);
             assert_eq!(
                 (store.unflushed(), store.backlog()),
-                (0, ROOM - FLUSH_PIECE)
+                (0, ROOM_BYTES - FLUSH_PIECE_BYTES)
             );
         }
         assert!(store.write_out(1).unwrap());
@@ -402,28 +408,28 @@ mod tests {
     #[test]
     fn data_left_for_later_survives_full_media() {
         let mut store = store(true);
-        store.write_back(0, bytes(1, ROOM)).unwrap();
+        store.write_back(0, bytes(1, ROOM_BYTES)).unwrap();
         store.flush(store.mark()).unwrap();
         store.media_state.media.left.set(Some(1000));
         assert_eq!(store.write_out(u64::MAX), Err(MediaError::NoSpace));
-        store.write_back(0, bytes(2, FLUSH_PIECE)).unwrap();
-        let full = store.write_back(FLUSH_PIECE, bytes(3, 512));
+        store.write_back(0, bytes(2, FLUSH_PIECE_BYTES)).unwrap();
+        let full = store.write_back(FLUSH_PIECE_BYTES, bytes(3, 512));
         assert_eq!(full, Err(MediaError::NoSpace));
         store.cut([].into_iter(), 1, GRAIN).unwrap_err();
-        let mut all = vec![0; ROOM as usize];
+        let mut all = vec![0; ROOM_BYTES as usize];
         store.fetch(0, &mut all).unwrap();
         let of = |data: &WriteData| match data {
             WriteData::Bytes(bytes) => bytes.clone(),
             WriteData::Zeros(_) => unreachable!("the test writes bytes"),
         };
-        let kept = of(&bytes(1, ROOM));
-        assert!(all[FLUSH_PIECE as usize..] == kept[FLUSH_PIECE as usize..]);
+        let kept = of(&bytes(1, ROOM_BYTES));
+        assert!(all[FLUSH_PIECE_BYTES as usize..] == kept[FLUSH_PIECE_BYTES as usize..]);
         store.media_state.media.left.set(None);
         store.flush(store.mark()).unwrap();
         assert!(!store.write_out(u64::MAX).unwrap());
         store.cut([].into_iter(), 1, GRAIN).unwrap();
         store.fetch(0, &mut all).unwrap();
-        assert!(all[..FLUSH_PIECE as usize] == of(&bytes(2, FLUSH_PIECE)));
-        assert!(all[FLUSH_PIECE as usize..] == kept[FLUSH_PIECE as usize..]);
+        assert!(all[..FLUSH_PIECE_BYTES as usize] == of(&bytes(2, FLUSH_PIECE_BYTES)));
+        assert!(all[FLUSH_PIECE_BYTES as usize..] == kept[FLUSH_PIECE_BYTES as usize..]);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! The model of *data* deliberately differs from the model of *time*. In the timing model,
 //! write-back ([`crate::drive`]) brings a write to the media as soon as the arm is free. Here a
-//! write stays volatile until something makes it durable: a flush, a write with force unit access
-//! to the same sectors, or newer writes that need its space. A drive promises no more than that.
+//! write stays volatile until a flush makes it durable, a durable write of the same sectors
+//! replaces it, or newer writes need its space. A drive promises no more than that.
 //! Software that survives power cuts here thus also survives them on drives that write later than
 //! the model. The capacity is that of the profile's write segments; the oldest write is evicted
 //! first.
@@ -82,7 +82,7 @@ pub(super) struct VolatileCache {
     bytes: u64,
     next: u64,
     /// The first write that is not durable. Those before it are the backlog.
-    durable: u64,
+    first_volatile: u64,
     /// The number of bytes in the backlog.
     backlog: u64,
     /// The number of bytes of the oldest write that are on the media already, which the other
@@ -134,10 +134,11 @@ impl VolatileCache {
         self.writes.len()
     }
 
-    /// Makes the writes before the mark durable. Takes time only for the writes after it.
+    /// Makes the writes before the mark durable. The work depends only on the number of writes
+    /// after it.
     pub(super) fn make_durable(&mut self, before: WriteMark) {
-        if self.durable < before.0 {
-            self.durable = before.0;
+        if self.first_volatile < before.0 {
+            self.first_volatile = before.0;
             let after = self.writes.range((before.0, 0)..);
             self.backlog = self.bytes - after.map(|(_, data)| data.length()).sum::<u64>();
         }
@@ -147,7 +148,8 @@ impl VolatileCache {
         self.writes.is_empty()
     }
 
-    /// Returns the next piece of the oldest write, if it is before the mark.
+    /// Returns the next piece of the oldest write, if that is before the mark. `most` limits the
+    /// piece unless it is zeros.
     pub(super) fn oldest(&self, before: WriteMark, most: u64) -> Option<WritePiece<'_>> {
         let (&(number, at), data) = self.writes.first_key_value()?;
         let part = self.begun..self.begun + data.piece_length(self.begun, most);
@@ -156,7 +158,7 @@ impl VolatileCache {
 
     /// Returns the next piece of the backlog.
     pub(super) fn oldest_durable(&self, most: u64) -> Option<WritePiece<'_>> {
-        self.oldest(WriteMark(self.durable), most)
+        self.oldest(WriteMark(self.first_volatile), most)
     }
 
     /// Notes that the oldest write is on the media up to `end`, counted from its beginning.
@@ -193,7 +195,7 @@ impl VolatileCache {
     /// Subtracts bytes of a write.
     fn forget(&mut self, number: u64, bytes: u64) {
         self.bytes -= bytes;
-        if number < self.durable {
+        if number < self.first_volatile {
             self.backlog -= bytes;
         }
     }
