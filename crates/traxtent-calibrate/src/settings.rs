@@ -3,7 +3,7 @@
 
 use traxtent_model::profile::{CacheSpec, Delivery, Profile, ReadAhead, ReadAheadUntil, WriteBack};
 
-/// A value that a setting can have.
+/// A setting with one of the values that it can have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     /// The key in the profile.
@@ -25,7 +25,7 @@ enum Value {
 }
 
 impl Setting {
-    /// Gives the setting this value. Returns whether it had another one.
+    /// Sets the value in the profile. Returns whether the profile had a different one.
     pub(crate) fn apply(&self, profile: &mut Profile) -> bool {
         match self.value {
             Value::Switch(place, value) => replace(place(profile), value),
@@ -63,15 +63,16 @@ fn numbers(key: &'static str, place: Place<u32>, values: &[u32]) -> impl Iterato
     })
 }
 
-/// The sizes of segments, and bounds of read-ahead, that are tried, in sectors.
-const SIZES: [u32; 14] = [
+/// The sizes of segments and the maximum lengths of read-ahead that are tried for every drive, in
+/// sectors.
+const SIZES_SECTORS: [u32; 14] = [
     32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096,
 ];
 
 /// The values of the settings that determine what is in the buffer, for a drive whose largest
 /// track has `track` sectors.
 pub(crate) fn buffer_settings(track: u32) -> Vec<Setting> {
-    let mut sizes = SIZES.to_vec();
+    let mut sizes = SIZES_SECTORS.to_vec();
     sizes.extend([track, 2 * track]);
     let bounds: Vec<u32> = std::iter::once(0).chain(sizes.iter().copied()).collect();
     let until = [
@@ -185,15 +186,15 @@ pub(crate) fn timing_settings() -> Vec<Setting> {
         .collect()
 }
 
-/// Whether the model accepts the settings of a buffer together.
+/// Whether the model accepts this combination of buffer settings.
 pub(crate) fn is_possible(cache: &CacheSpec) -> bool {
     cache.write_segments <= cache.segments
         && (!cache.dedicated_write_segment || cache.segments >= 2)
 }
 
 /// Returns buffers of usual kinds, from which a search begins in addition to the drive's own: a few
-/// segments with read-ahead to their end, one track per segment, and segments that are emptied by
-/// delivery.
+/// segments with read-ahead to their end, one track per segment, and segments that drop delivered
+/// data. `track` is the number of sectors of the largest track.
 pub(crate) fn usual_buffers(own: &CacheSpec, track: u32) -> [CacheSpec; 3] {
     let segments = |segments, segment_sectors, until| CacheSpec {
         enabled: true,

@@ -1,6 +1,6 @@
 //! Small dense matrices of normal equations.
 
-/// A symmetric positive definite matrix, row by row.
+/// A symmetric matrix. Its values are stored row by row.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     size: usize,
@@ -36,7 +36,8 @@ impl Matrix {
             .collect()
     }
 
-    /// Returns the square of a vector in the norm of this matrix.
+    /// Returns the squared norm of a vector that this matrix defines: the product of the vector,
+    /// the matrix and the vector.
     pub(crate) fn square(&self, vector: &[f64]) -> f64 {
         let product = self.times(vector);
         vector
@@ -125,9 +126,9 @@ mod tests {
         }
     }
 
-    /// Is a matrix without an inverse refused?
+    /// Is the inverse of a singular matrix `None`?
     #[test]
-    fn singular_is_refused() {
+    fn singular_has_no_inverse() {
         let mut matrix = Matrix::zero(2);
         for place in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             matrix.add(place.0, place.1, 1.0);

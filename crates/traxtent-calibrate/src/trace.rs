@@ -13,11 +13,11 @@ use traxtent_workload::{Replay, ReplayPace, TraceRecord};
 
 use crate::{CalibrateError, CalibrationObserver};
 
-/// The number of requests after which a replay asks whether to stop.
-const OBSERVED_REQUESTS: u64 = 1 << 12;
+/// The number of requests between two checks of a replay whether to stop.
+const STOP_CHECK_REQUESTS: u64 = 1 << 12;
 
-/// Tells replays to stop. Once the observer has said so, all later replays stop at their beginning,
-/// so that a search, which omits candidates that fail, ends too.
+/// Tells replays to stop once the observer requests it. All later replays then stop at their
+/// beginning. A search skips candidates whose replay fails, so it ends too.
 pub(crate) struct StopSignal<'a> {
     observer: &'a dyn CalibrationObserver,
     is_stopped: AtomicBool,
@@ -31,7 +31,7 @@ impl StopSignal<'_> {
         }
     }
 
-    fn ask(&self) -> bool {
+    fn is_requested(&self) -> bool {
         if !self.is_stopped.load(Ordering::Relaxed) && self.observer.stop() {
             self.is_stopped.store(true, Ordering::Relaxed);
         }
@@ -48,7 +48,9 @@ pub struct MeasuredTrace {
 
 impl MeasuredTrace {
     /// Creates a trace from its records in order of arrival, and the rule that determines when the
-    /// model receives each of them. Records without a measured time are replayed, but not compared.
+    /// model receives each of them. With [`ReplayPace::SemiClosed`], missing pauses are computed
+    /// from arrival and response times. Flushes and records without a measured time are replayed,
+    /// but not compared.
     pub fn new(mut records: Vec<TraceRecord>, pace: ReplayPace) -> MeasuredTrace {
         if pace == ReplayPace::SemiClosed {
             for index in 1..records.len() {
@@ -94,7 +96,7 @@ impl MeasuredTrace {
         angles: Option<&mut Rng>,
         stop: &StopSignal<'_>,
     ) -> Result<Vec<Replayed>, CalibrateError> {
-        if stop.ask() {
+        if stop.is_requested() {
             return Err(CalibrateError::Stopped);
         }
         let records = &self.records[..count];
@@ -140,7 +142,7 @@ impl MeasuredTrace {
                 });
             }
             requests += 1;
-            is_stopped |= requests.is_multiple_of(OBSERVED_REQUESTS) && stop.ask();
+            is_stopped |= requests.is_multiple_of(STOP_CHECK_REQUESTS) && stop.is_requested();
             !is_stopped
         })?;
         if is_stopped {
@@ -156,8 +158,7 @@ pub(crate) struct Replayed {
     /// Its position in the trace.
     pub(crate) index: usize,
     pub(crate) is_read: bool,
-    /// Whether the previous request was a read. The first request counts as one that follows a
-    /// read.
+    /// Whether the previous request was not a write. True for the first request.
     pub(crate) follows_read: bool,
     /// Whether it begins where the previous request ended.
     pub(crate) is_sequential: bool,
