@@ -16,7 +16,7 @@ const DEVICE_AT: usize = 201;
 /// Parses a superblock.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
+/// Returns an error if the bytes cannot be read, or if a size is not allowed.
 pub fn parse(source: &dyn Source) -> Parsed<Btrfs> {
     let Some(bytes) = header(source, AT, 512)? else {
         return Ok(None);
@@ -30,8 +30,9 @@ pub fn parse(source: &dyn Source) -> Parsed<Btrfs> {
         if power_of_two(bytes, 512..=65_536) {
             Ok(bytes)
         } else {
-            let problem =
-                format!("{name} size of {bytes} bytes is invalid; 512 to 65536 are allowed");
+            let problem = format!(
+                "{name} size of {bytes} bytes is invalid; powers of two from 512 to 65536 are allowed"
+            );
             Err(contradiction("Btrfs", problem))
         }
     };

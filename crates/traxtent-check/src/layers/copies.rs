@@ -1,10 +1,10 @@
-//! Backup copies of headers, which formats keep away from their start.
+//! Headers away from the start of a drive: backup copies, and metadata of firmware RAID at the end.
 //!
-//! A format whose first header is damaged can be restored from such a copy. [`recognize`] does not
-//! report it, because a copy alone is often a remnant. A program that is about to overwrite a drive
-//! must know about it. If there are only zeros in place of the first header, but other content near
-//! it, [`lost_header`] reports the loss. GPT, md and ZFS are missing here, because [`recognize`]
-//! finds all their copies.
+//! A format whose first header is damaged can be restored from its copy. [`recognize`] does not
+//! report copies, because a copy alone is often a remnant. A program that is about to overwrite a
+//! drive must know about them, however. If the first header of LUKS2 or ext has been overwritten
+//! with zeros, [`lost_header`] reports the loss. GPT, md and ZFS are missing here, because
+//! [`recognize`] finds all their copies.
 //!
 //! Sources: LUKS2 On-Disk Format Specification 1.1.3, section 2.1; Documentation/filesystems/ext4
 //! of the Linux kernel; fs/btrfs/disk-io.h; the list of libblkid (util-linux).
@@ -22,13 +22,13 @@ const LUKS2_HEADERS: std::ops::RangeInclusive<u32> = 14..=22;
 /// The length of the binary part of a LUKS2 header.
 const LUKS2_BINARY_BYTES: usize = 4096;
 
-/// The first groups of an ext file system that have backups of the superblock.
+/// The first groups of an ext file system that hold backups of the superblock.
 const EXT_GROUPS: [u64; 6] = [1, 3, 5, 7, 9, 25];
 
 /// The binary logarithm of the largest block size of ext, in units of 1024 bytes.
 const EXT_SHIFT_MAX: u32 = 6;
 
-/// The position of a copy: its distance from the start or from the end.
+/// The position of a signature: its distance in bytes from the start or from the end.
 #[derive(Clone, Copy)]
 enum Place {
     Start(u64),
@@ -173,7 +173,8 @@ fn ext_backup(source: &dyn Source) -> Result<Option<(u64, u64)>, LayerError> {
 mod tests {
     use super::*;
 
-    /// Is each copy found where its format puts it, and nowhere else?
+    /// Are copies of headers of LUKS2, FAT and ext, and metadata of DDF, found in their places? Are
+    /// LUKS2 headers in other places, and ext backups that state another group, ignored?
     #[test]
     fn copies_are_found() {
         let with = |at: usize, signature: &[u8]| {

@@ -2,7 +2,7 @@
 
 use crate::source::SourceError;
 
-/// The reason why a layer cannot be read although the bytes look like one.
+/// The reason why a layer cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {

@@ -23,7 +23,8 @@ const READ_ONLY_OF_4: u32 = !0x7;
 /// Parses a superblock.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
+/// Returns an error if the bytes cannot be read, if the superblock is that of an external journal,
+/// or if a size or the first block is not allowed.
 pub fn parse(source: &dyn Source) -> Parsed<Ext> {
     let Some(bytes) = header(source, AT, 1024)? else {
         return Ok(None);

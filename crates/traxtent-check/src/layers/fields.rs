@@ -35,7 +35,8 @@ impl Fields<'_> {
         u64::from_be_bytes(self.array(at))
     }
 
-    /// Returns the printable ASCII characters up to the first zero.
+    /// Returns the printable ASCII characters among `count` bytes, without spaces and up to the
+    /// first zero byte.
     pub(super) fn word(self, at: usize, count: usize) -> String {
         let bytes = &self.0[at..at + count];
         let letters = bytes.iter().take_while(|&&byte| byte != 0);

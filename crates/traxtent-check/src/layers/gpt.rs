@@ -21,8 +21,8 @@ const LIST_BYTES_MAX: u64 = 512 << 10;
 /// The damage of a table without its first copy.
 const ONLY_BACKUP: &str = "only its backup is present";
 
-const HEADER_BYTES: u32 = 92;
-const ENTRY_BYTES: u32 = 128;
+const HEADER_BYTES_MIN: u32 = 92;
+const ENTRY_BYTES_MIN: u32 = 128;
 
 /// Parses a table. A table for sectors of `sector_bytes` takes precedence.
 ///
@@ -67,8 +67,11 @@ pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, supe
 
 struct Header {
     sector_bytes: u64,
+    /// The sector that holds the header.
     at: u64,
+    /// The sector that the header states for itself.
     own: u64,
+    /// The sector that the header states for its other copy.
     other: u64,
     first_usable: u64,
     last_usable: u64,
@@ -76,6 +79,7 @@ struct Header {
     entries: u32,
     entry_bytes: u32,
     list_crc: u32,
+    /// Whether the header's checksum is right.
     intact: bool,
 }
 
@@ -94,7 +98,7 @@ impl Header {
         }
         let fields = Fields(&sector);
         let header_bytes = fields.le32(12);
-        let intact = (HEADER_BYTES..=512).contains(&header_bytes) && {
+        let intact = (HEADER_BYTES_MIN..=512).contains(&header_bytes) && {
             let mut checked = sector[..header_bytes as usize].to_vec();
             checked[16..20].fill(0);
             crc32fast::hash(&checked) == fields.le32(16)
@@ -138,7 +142,8 @@ impl Header {
         Ok((table, partitions))
     }
 
-    /// Returns whether the header and its entries have the right checksums.
+    /// Returns whether the header is in the sector that it states, and the header and its entries
+    /// have the right checksums. More entries than are read count as damaged.
     fn is_intact(&self, source: &dyn Source) -> Result<bool, super::LayerError> {
         let stated = u64::from(self.entries) * u64::from(self.entry_bytes);
         if !self.intact || self.own != self.at || stated > LIST_BYTES_MAX {
@@ -149,7 +154,8 @@ impl Header {
         Ok(list.is_some_and(|list| crc32fast::hash(&list) == self.list_crc))
     }
 
-    /// Checks the backup of a first copy, and returns whether it is intact.
+    /// Adds the problems of a first copy's backup to `damage`, and returns whether the backup is
+    /// intact.
     fn check_backup(
         &self,
         source: &dyn Source,
@@ -188,7 +194,7 @@ impl Header {
         damage: &mut Vec<String>,
     ) -> Result<Vec<Partition>, super::LayerError> {
         let entry_bytes = self.entry_bytes;
-        if entry_bytes < ENTRY_BYTES || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
+        if entry_bytes < ENTRY_BYTES_MIN || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
             damage.push(format!(
                 "entry size of {entry_bytes} bytes is invalid; 128, 256, … 4096 are allowed"
             ));

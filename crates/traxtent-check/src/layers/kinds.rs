@@ -1,4 +1,4 @@
-//! The data of each kind of layer: the fields of its header on the media, converted to bytes.
+//! The data of each kind of layer: mostly fields of its header on the media.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,10 +66,10 @@ pub enum MediaKind {
     Unknown,
     /// Rotating disks.
     Rotating,
-    /// Rotating disks with shingled tracks, which the drive hides.
+    /// Rotating disks with shingled tracks. The drive does not report zones to the host.
     ShingledHidden,
-    /// Rotating disks with shingled tracks, which the drive reports. Writes in any order are
-    /// possible.
+    /// Rotating disks with shingled tracks. The drive reports its zones, but accepts writes in any
+    /// order.
     ShingledHostAware,
     /// Rotating disks with shingled tracks. The host has to write each zone in order.
     ShingledHostManaged,
@@ -132,7 +132,7 @@ impl BootSector {
 pub struct Remnant {
     /// The format: `a GPT`, `Btrfs`.
     pub what: String,
-    /// The name of the format in libblkid, for `wipefs --types`.
+    /// The names of the format in libblkid, separated by commas, for `wipefs --types`.
     pub blkid_type: String,
     /// Whether tools or the kernel may mistake it for the content.
     pub is_ambiguous: bool,
@@ -237,7 +237,7 @@ pub struct MdMember {
     pub layout: u32,
     /// The size of a chunk in bytes; 0 if there are no chunks.
     pub chunk_bytes: u64,
-    /// The offset of the data.
+    /// The offset of the data in bytes.
     pub data_start: u64,
     /// The space for data in bytes.
     pub data_bytes: u64,
@@ -245,7 +245,7 @@ pub struct MdMember {
     pub used_bytes: u64,
     /// The number of members of the array.
     pub members: u32,
-    /// The position among them; `None` for a spare.
+    /// The position among them; `None` for a spare, a failed member or a journal.
     pub role: Option<u32>,
     /// The array's UUID.
     pub array: String,
@@ -278,7 +278,7 @@ pub struct PhysicalVolume {
     /// The volume group, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The offset of the first extent.
+    /// The offset of the first extent in bytes.
     pub data_start: u64,
     /// The size of an extent in bytes; 0 outside a group.
     pub extent_bytes: u64,
@@ -289,11 +289,11 @@ pub struct PhysicalVolume {
 pub struct LogicalVolume {
     /// The volume group.
     pub group: String,
-    /// The type of its segments: `linear`, `striped`, `raid5`, `thin`.
+    /// The type of its first segment: `linear`, `striped`, `raid5`, `thin`; `empty` if it has none.
     pub segment: String,
-    /// The size of a chunk in bytes if it is striped, else 0.
+    /// The size of a chunk of that segment in bytes if it is striped, else 0.
     pub chunk_bytes: u64,
-    /// The data in a full stripe in bytes if it is striped, else 0.
+    /// The data in a full stripe of that segment in bytes if it is striped, else 0.
     pub stripe_bytes: u64,
 }
 
@@ -313,7 +313,7 @@ pub struct Luks {
     pub version: u16,
     /// The size of an encrypted sector in bytes.
     pub sector_bytes: u64,
-    /// The offset of the encrypted data.
+    /// The offset of the encrypted data in bytes.
     pub data_start: u64,
     /// The length of the encrypted data in bytes; `None` if it extends to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -364,7 +364,7 @@ pub struct Ext {
     pub block_bytes: u64,
     /// The number of blocks.
     pub blocks: u64,
-    /// The first block of the first group: 1 with blocks of 1024 bytes, else 0.
+    /// The first block of the first group: usually 1 with blocks of 1024 bytes, else 0.
     pub first_block: u64,
     /// The number of blocks in a group.
     pub group_blocks: u64,
@@ -387,7 +387,7 @@ pub struct Xfs {
     pub unit_bytes: u64,
     /// The stripe width in bytes; 0 if none.
     pub width_bytes: u64,
-    /// The unit of log writes in bytes; 0 if it is the sector.
+    /// The unit of log writes in bytes; 0 if there is none.
     pub log_unit_bytes: u64,
     /// Whether the log is internal.
     pub log_inside: bool,
@@ -413,11 +413,11 @@ pub struct Btrfs {
 /// A member of a ZFS pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zfs {
-    /// The binary logarithm of the smallest write; `None` if no label states it.
+    /// The binary logarithm of the smallest write in bytes; `None` if the label does not state it.
     pub ashift: Option<u32>,
     /// `disk`, `mirror`, `raidz`.
     pub vdev: String,
-    /// The offset of the data, after two labels and the boot area.
+    /// The offset of the data in bytes, after two labels and the boot area.
     pub data_start: u64,
 }
 
@@ -439,7 +439,7 @@ pub enum Unknown {
     Named(String),
     /// An image of a disk in this format, such as qcow2. The disk in it is not examined.
     Container(String),
-    /// There are only zeros where headers would be.
+    /// The start, where headers would be, holds only zeros.
     Blank,
     /// The format is not known.
     Nameless,

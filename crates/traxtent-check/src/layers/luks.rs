@@ -12,8 +12,8 @@ use super::fields::{Fields, header, power_of_two};
 use crate::layers::{LayerError, Luks};
 use crate::source::Source;
 
-const SECTOR: u64 = 512;
-/// The size of the binary part of a LUKS2 header; text follows.
+const SECTOR_BYTES: u64 = 512;
+/// The size of the binary part of a LUKS2 header; JSON text follows.
 const BINARY_BYTES: u64 = 4096;
 
 /// Parses a header.
@@ -31,8 +31,8 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
     match fields.be16(6) {
         1 => Ok(Some(Luks {
             version: 1,
-            sector_bytes: SECTOR,
-            data_start: u64::from(fields.be32(104)) * SECTOR,
+            sector_bytes: SECTOR_BYTES,
+            data_start: u64::from(fields.be32(104)) * SECTOR_BYTES,
             data_bytes: None,
             uuid: fields.word(168, 40),
         })),
@@ -44,7 +44,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
     }
 }
 
-/// The relevant part of the text of a LUKS2 header.
+/// The relevant part of the JSON text of a LUKS2 header.
 #[derive(Deserialize)]
 struct Text {
     segments: BTreeMap<String, Segment>,
@@ -64,7 +64,7 @@ fn version_2(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError
     let header_bytes = fields.be64(8);
     if !power_of_two(header_bytes, 16 << 10..=4 << 20) {
         return Err(wrong(format!(
-            "header size of {header_bytes} bytes is invalid; 16 KiB to 4 MiB are allowed"
+            "header size of {header_bytes} bytes is invalid; powers of two from 16 KiB to 4 MiB are allowed"
         )));
     }
     let text = source.read(BINARY_BYTES, (header_bytes - BINARY_BYTES) as usize)?;
@@ -86,10 +86,10 @@ fn version_2(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError
             ))
         })
     };
-    let sector_bytes = segment.sector_size.unwrap_or(SECTOR);
+    let sector_bytes = segment.sector_size.unwrap_or(SECTOR_BYTES);
     if !power_of_two(sector_bytes, 512..=4096) {
         return Err(wrong(format!(
-            "sector size of {sector_bytes} bytes is invalid; 512 to 4096 are allowed"
+            "sector size of {sector_bytes} bytes is invalid; powers of two from 512 to 4096 are allowed"
         )));
     }
     Ok(Luks {

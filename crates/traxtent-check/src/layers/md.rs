@@ -8,10 +8,11 @@ use crate::layers::{MdMember, RaidLevel};
 use crate::source::Source;
 
 const MAGIC: u32 = 0xa92b_4efc;
-const SECTOR: u64 = 512;
-/// The space for a superblock of version 0.90, which begins at a multiple of this size.
-const RESERVED: u64 = 64 << 10;
-/// The maximum number of members that md supports.
+const SECTOR_BYTES: u64 = 512;
+/// The size of the space for a superblock of version 0.90. The superblock begins at a multiple of
+/// it.
+const RESERVED_BYTES: u64 = 64 << 10;
+/// The maximum number of members that is accepted; md supports fewer.
 const MEMBERS_MAX: u32 = 4096;
 
 /// Parses a superblock of any version.
@@ -19,7 +20,9 @@ const MEMBERS_MAX: u32 = 4096;
 /// # Errors
 /// Returns an error if the bytes cannot be read, or if a superblock contradicts its format.
 pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
-    let near_end = (source.bytes() / SECTOR).checked_sub(16).map(|at| at & !7);
+    let near_end = (source.bytes() / SECTOR_BYTES)
+        .checked_sub(16)
+        .map(|at| at & !7);
     let places = [(0, "1.1"), (8, "1.2")].into_iter();
     for (sector, version) in places.chain(near_end.map(|at| (at, "1.0"))) {
         if let Some(found) = version_1(source, sector, version)? {
@@ -31,7 +34,7 @@ pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
 
 /// Parses a superblock of version 1.
 fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
-    let Some(bytes) = header(source, sector * SECTOR, 256)? else {
+    let Some(bytes) = header(source, sector * SECTOR_BYTES, 256)? else {
         return Ok(None);
     };
     let fields = Fields(&bytes);
@@ -44,12 +47,12 @@ fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember
     let level = level(fields.le32(72));
     let number = u64::from(fields.le32(160));
     // The roles of the members follow the header, with two bytes per member.
-    let role = header(source, sector * SECTOR + 256 + 2 * number, 2)?
+    let role = header(source, sector * SECTOR_BYTES + 256 + 2 * number, 2)?
         .filter(|_| number < u64::from(fields.le32(220)))
         .map(|bytes| u32::from(Fields(&bytes).le16(0)))
         .filter(|&role| role < members);
-    let bytes = |at: usize| fields.le64(at).saturating_mul(SECTOR);
-    let chunk_bytes = chunk(level, u64::from(fields.le32(88)) * SECTOR)?;
+    let bytes = |at: usize| fields.le64(at).saturating_mul(SECTOR_BYTES);
+    let chunk_bytes = chunk(level, u64::from(fields.le32(88)) * SECTOR_BYTES)?;
     let data_bytes = bytes(136);
     let used_bytes = used(bytes(80), data_bytes);
     let layout = fields.le32(76);
@@ -68,9 +71,9 @@ fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember
     }))
 }
 
-/// Parses a superblock of version 0.90, in the byte order of x86. The data begins at offset 0.
+/// Parses a little-endian superblock of version 0.90. The data begins at offset 0.
 fn version_0(source: &dyn Source) -> Parsed<MdMember> {
-    let Some(at) = (source.bytes() & !(RESERVED - 1)).checked_sub(RESERVED) else {
+    let Some(at) = (source.bytes() & !(RESERVED_BYTES - 1)).checked_sub(RESERVED_BYTES) else {
         return Ok(None);
     };
     let Some(bytes) = header(source, at, 4096)? else {
@@ -143,8 +146,10 @@ fn chunk(level: RaidLevel, bytes: u64) -> Result<u64, LayerError> {
     if !level.is_striped() {
         return Ok(0);
     }
-    if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 31 {
-        let problem = format!("chunk size of {bytes} bytes is invalid");
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) || bytes > 1 << 31 {
+        let problem = format!(
+            "chunk size of {bytes} bytes is invalid; multiples of {SECTOR_BYTES} up to 2 GiB are allowed"
+        );
         return Err(contradiction("md", problem));
     }
     Ok(bytes)
@@ -175,7 +180,8 @@ fn copies(layout: u32) -> u32 {
     (layout & 0xff).max(1) * (layout >> 8 & 0xff).max(1)
 }
 
-/// Returns the number of data chunks in a stripe of an array.
+/// Returns the number of data chunks in a stripe of an array. For an array without stripes, returns
+/// the number of members that hold different data.
 pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
     match level {
         RaidLevel::Raid4 | RaidLevel::Raid5 => members.saturating_sub(1).max(1),

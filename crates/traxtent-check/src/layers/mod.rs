@@ -23,7 +23,7 @@ pub mod swap;
 pub mod xfs;
 pub mod zfs;
 
-/// The maximum length of a sector, block or chunk.
+/// The maximum length of a sector, block, page or smallest write in a stack, in bytes.
 pub const SIZE_MAX: u64 = 1 << 31;
 
 pub use copies::copy_of_header;

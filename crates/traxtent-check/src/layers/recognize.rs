@@ -113,7 +113,7 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
     }))
 }
 
-/// Recognizes the formats that are not partition tables, except members of md arrays.
+/// Recognizes the other formats that are examined: LVM, LUKS, file systems and swap space.
 fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
     if let Some((volume, group)) = lvm::parse(source)? {
         return Ok(Some(Content::PhysicalVolume(volume, group)));
@@ -158,8 +158,8 @@ fn is_below_table(
 }
 
 /// Returns whether an md superblock near the end is a remnant: the content at the start, which
-/// would be that of the array, extends beyond the bytes that the array uses on this member, to the
-/// end of the drive. It was therefore created on the whole drive, after the array.
+/// would be that of the array, extends beyond the bytes that the array uses on this member, but not
+/// beyond the drive. The content was therefore created on the whole drive, after the array.
 fn is_outgrown(
     member: &MdMember,
     source: &dyn Source,

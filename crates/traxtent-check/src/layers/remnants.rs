@@ -2,7 +2,8 @@
 //!
 //! Tools that create a format overwrite only the places of its own headers. Headers that remain in
 //! other places may be mistaken for the content. [`recognize`](super::recognize()) decides in the
-//! kernel's order; everything else that it could have found is listed here.
+//! kernel's order. This module lists the other formats: beside a partition table all of them,
+//! beside an md member a table, and beside other content a GPT and a superblock of md.
 
 use super::mbr::FirstSector;
 use super::{
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::source::Source;
 
-/// A format: its name, its name in libblkid, and the offset of its signature.
+/// A format: its name, its names in libblkid, and the offset of its signature.
 type Format = (&'static str, &'static str, u64);
 
 /// Returns the remnants on a drive with this content. Returns no remnants if one of the formats
@@ -61,7 +62,7 @@ fn find(
             );
             let has_gpt = gpt::parse(source, sector_bytes)?.is_some();
             let table = has_gpt.then(|| remnant(("a GPT", "gpt", 0), is_protected));
-            // Content takes precedence over a superblock of md only if the superblock is a remnant.
+            // A superblock of md takes precedence over such content unless it is a remnant.
             let superblock = superblock(source)?.map(|format| remnant(format, true));
             Ok(table.into_iter().chain(superblock).collect())
         }

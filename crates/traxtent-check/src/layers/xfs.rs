@@ -10,7 +10,7 @@ use crate::source::Source;
 /// Parses a superblock.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
+/// Returns an error if the bytes cannot be read, or if a size is not allowed.
 pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
     let Some(bytes) = header(source, 0, 512)? else {
         return Ok(None);
@@ -22,8 +22,9 @@ pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
     let block_bytes = u64::from(fields.be32(4));
     let sector_bytes = u64::from(fields.be16(102));
     if !power_of_two(block_bytes, 512..=65_536) {
-        let problem =
-            format!("block size of {block_bytes} bytes is invalid; 512 to 65536 are allowed");
+        let problem = format!(
+            "block size of {block_bytes} bytes is invalid; powers of two from 512 to 65536 are allowed"
+        );
         return Err(contradiction("XFS", problem));
     }
     if !power_of_two(sector_bytes, 512..=32_768) || sector_bytes > block_bytes {
@@ -32,7 +33,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
         );
         return Err(contradiction("XFS", problem));
     }
-    // A unit of 1 means that there is none.
+    // A unit of 0 or 1 means that there is none.
     let log_unit = u64::from(fields.be32(196));
     Ok(Some(Xfs {
         block_bytes,

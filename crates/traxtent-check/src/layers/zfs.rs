@@ -20,6 +20,7 @@ const DATA_AT: u64 = 4 << 20;
 /// The first bytes of an XDR-encoded list from a little-endian and from a big-endian machine.
 const STARTS: [[u8; 4]; 2] = [[1, 1, 0, 0], [1, 0, 0, 0]];
 
+// The types of values in a list.
 const NUMBER: u32 = 8;
 const WORD: u32 = 9;
 const LIST: u32 = 19;

@@ -3,7 +3,7 @@
 
 use super::super::error::LayerError;
 use super::text::{self, Value};
-use super::{SECTOR, wrong};
+use super::{SECTOR_BYTES, wrong};
 
 /// A volume group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Group {
             .find(|(_, value)| value.get("physical_volumes").is_some())
             .ok_or_else(|| wrong("its text has no volume group"))?;
         let extent_bytes = number(group, "extent_size")?
-            .checked_mul(SECTOR)
+            .checked_mul(SECTOR_BYTES)
             .filter(|&bytes| bytes > 0)
             .ok_or_else(|| wrong("its extent size is zero or too large"))?;
         let sections = |key| group.get(key).map_or(&[][..], Value::entries);
@@ -98,7 +98,7 @@ impl Group {
                 Ok(Physical {
                     name: name.clone(),
                     uuid: word(value, "id")?,
-                    data_start: number(value, "pe_start")?.saturating_mul(SECTOR),
+                    data_start: number(value, "pe_start")?.saturating_mul(SECTOR_BYTES),
                 })
             })
             .collect::<Result<Vec<_>, LayerError>>()?;
@@ -176,7 +176,7 @@ fn segment(value: &Value, physical: &[Physical]) -> Result<Segment, LayerError> 
     Ok(Segment {
         kind: word(value, "type")?,
         extents: number(value, "extent_count")?,
-        chunk_bytes: chunk.unwrap_or(0).saturating_mul(SECTOR),
+        chunk_bytes: chunk.unwrap_or(0).saturating_mul(SECTOR_BYTES),
         areas,
     })
 }

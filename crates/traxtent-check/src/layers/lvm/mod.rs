@@ -14,7 +14,7 @@ use super::fields::{Fields, header};
 use crate::layers::PhysicalVolume;
 use crate::source::Source;
 
-const SECTOR: u64 = 512;
+const SECTOR_BYTES: u64 = 512;
 /// The label is in one of this many sectors at the start.
 const LABEL_SECTORS: u64 = 4;
 /// The maximum number of metadata areas or of data areas: LVM writes one or two of each.
@@ -22,7 +22,7 @@ const AREAS_MAX: usize = 15;
 /// The maximum length of a text.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// The offset of the ring buffer in a metadata area, after a sector of pointers.
-const RING_AT: u64 = SECTOR;
+const RING_AT: u64 = SECTOR_BYTES;
 
 /// Parses the label, and the volume group if there is one.
 ///
@@ -30,7 +30,7 @@ const RING_AT: u64 = SECTOR;
 /// Returns an error if the bytes cannot be read, or if they are inconsistent.
 pub fn parse(source: &dyn Source) -> Parsed<(PhysicalVolume, Option<Group>)> {
     for sector in 0..LABEL_SECTORS {
-        let Some(label) = header(source, sector * SECTOR, 512)? else {
+        let Some(label) = header(source, sector * SECTOR_BYTES, 512)? else {
             break;
         };
         let fields = Fields(&label);

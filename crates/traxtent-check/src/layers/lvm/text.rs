@@ -18,7 +18,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Returns the values of a section, in order.
+    /// Returns the keys and values of a section, in order; none if this is not a section.
     pub(super) fn entries(&self) -> &[(String, Value)] {
         match self {
             Value::Section(entries) => entries,
@@ -70,7 +70,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Returns the next character that is neither whitespace nor in a comment.
+    /// Skips whitespace and comments, and returns the next character without taking it.
     fn peek(&mut self) -> Option<char> {
         loop {
             self.rest = self.rest.trim_start();
@@ -206,11 +206,11 @@ mod tests {
         assert_eq!(value.list("e"), []);
     }
 
-    /// Are truncated texts and excessively nested texts rejected?
+    /// Are truncated, malformed and excessively nested texts rejected?
     #[test]
-    fn torn_texts() {
-        for torn in ["a {", "a = ", "a = [1", "a = \"x", "}", "= 1", "a = [1 2]"] {
-            assert!(parse(torn).is_err(), "{torn}");
+    fn malformed_texts() {
+        for text in ["a {", "a = ", "a = [1", "a = \"x", "}", "= 1", "a = [1 2]"] {
+            assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse(&"a { ".repeat(100_000)).is_err());
     }
