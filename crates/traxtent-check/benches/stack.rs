@@ -3,8 +3,8 @@
 //!
 //! The layers are drive, table, partition, member of an array, array, physical volume, logical
 //! volume and file system. The goal is 100 ms. The partition begins at sector 63, and the file
-//! system has blocks of 1024 bytes, so two costs are simulated each time. The layers are made from
-//! inputs of the fuzzer and by mke2fs. `cargo xtask bench check` runs it.
+//! system has blocks of 1024 bytes, so two costs are simulated each time. The volume group is an
+//! input of the fuzzer, and mke2fs makes the file system. `cargo xtask bench check` runs it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -20,11 +20,11 @@ use traxtent_check::target::{HostPaths, examine_targets};
 const MIB: u64 = 1 << 20;
 const ROUNDS: usize = 200;
 /// The start of the partition in bytes.
-const PARTITION: u64 = 63 * 512;
-/// The start of the array's data in the partition.
-const DATA: u64 = MIB;
-/// The start of the first extent in the array's data.
-const EXTENT: u64 = MIB;
+const PARTITION_AT: u64 = 63 * 512;
+/// The start of the array's data in the partition, in bytes.
+const DATA_AT: u64 = MIB;
+/// The start of the first extent in the array's data, in bytes.
+const EXTENT_AT: u64 = MIB;
 
 fn main() {
     let folder = tempfile::tempdir().expect("there is room");
@@ -39,7 +39,7 @@ fn main() {
     );
 }
 
-/// Returns the milliseconds of one examination.
+/// Returns the time of one examination in milliseconds.
 fn once(path: &Path) -> f64 {
     let begun = Instant::now();
     let stack = examine_targets(
@@ -52,7 +52,7 @@ fn once(path: &Path) -> f64 {
     let report = Report::new(None, &stack, &findings);
     let text = serde_json::to_string_pretty(&report).expect("a report is valid JSON");
     let taken = begun.elapsed();
-    // The group of the inputs also has a pool.
+    // The volume group of the fuzzer also has a thin pool.
     assert_eq!(stack.layers.len(), 9, "{text}");
     let with_cost = findings.iter().filter(|row| row.cost.is_ok());
     assert_eq!(with_cost.count(), 2, "{text}");
@@ -75,14 +75,14 @@ fn make(path: &Path, folder: &Path) {
     put(72, 1);
     put(80, 61_440);
     put(92, 1);
-    put(128, DATA / 512);
+    put(128, DATA_AT / 512);
     put(136, 61_440);
     put(144, 8);
     put(220, 1);
-    write(PARTITION + 4096, &member);
+    write(PARTITION_AT + 4096, &member);
     let group = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/check-lvm/group");
     write(
-        PARTITION + DATA,
+        PARTITION_AT + DATA_AT,
         &fs::read(group).expect("the fuzzer has it"),
     );
     let file_system = folder.join("fs.img");
@@ -93,5 +93,5 @@ fn make(path: &Path, folder: &Path) {
         .status();
     assert!(made.expect("mke2fs is installed").success());
     let bytes = fs::read(file_system).expect("it has been made");
-    write(PARTITION + DATA + EXTENT, &bytes);
+    write(PARTITION_AT + DATA_AT + EXTENT_AT, &bytes);
 }

@@ -3,10 +3,11 @@
 //!
 //! Each [`Load`] runs twice on the modelled drive: once with every block at the start of a physical
 //! sector, and once with every block shifted by a given number of logical sectors. The mean times
-//! per request are compared after the buffer has filled. No device is read or written. The same
+//! per request, after the buffer has filled, are compared. No device is read or written. The same
 //! profile, load and offset give the same cost.
 //!
-//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries.
+//! [`block_costs`] compares blocks of different sizes instead. [`mod@array`] adds the effects of
+//! arrays, and [`crossing`] those of track boundaries.
 //! [`FindingCosts`] holds the cost of each finding, or the reason why it has none. Left out:
 //! everything on the host but its turnaround.
 
@@ -138,8 +139,8 @@ const TURNAROUND_MS: f64 = 0.1;
 const WARM_UP_UNITS: usize = 200;
 /// The number of units of work that are counted.
 const COUNTED_UNITS: usize = 2000;
-/// The range over which work is spread, in bytes from the start of the drive; at most half of the
-/// drive.
+/// The range over which work is spread, in bytes from the start of the drive. On a small drive, it
+/// is half of the drive instead.
 const SPREAD_BYTES: u64 = 16 << 30;
 
 /// Returns the cost of a kind of work on a drive whose blocks begin `offset` logical sectors after
@@ -157,7 +158,8 @@ pub fn work_cost(profile: &Profile, load: Load, offset: u32) -> Result<WorkCost,
     })
 }
 
-/// Returns the cost of every kind of work on one drive.
+/// Returns the cost of every [`Load`] on a drive whose blocks begin `offset` logical sectors after
+/// the start of a physical sector.
 ///
 /// # Errors
 /// See [`work_cost`].
@@ -336,7 +338,8 @@ mod tests {
     }
 
     /// Do large writes take as long at an offset of whole physical sectors as at none, so that a
-    /// cost is due to physical sectors alone and not to other places relative to tracks?
+    /// cost is due to physical sectors alone and not to other places relative to tracks? Do
+    /// misaligned large writes cost little?
     #[test]
     fn places_relative_to_tracks_cost_nothing() {
         for name in ["wd10ears", "st2000l003", "dt01aca300"] {
@@ -350,10 +353,10 @@ mod tests {
         }
     }
 
-    /// Do misaligned writes cost more than misaligned reads, and is the shifted numbering of a
-    /// drive with a jumper taken into account?
+    /// Do misaligned small writes and small files cost much more than large writes and reads, and
+    /// is the shifted numbering of a drive with a jumper taken into account?
     #[test]
-    fn writes_cost_more_than_reads() {
+    fn small_writes_cost_most() {
         let of = |name: &str, offset| sector_costs(&builtin(name).unwrap(), offset).unwrap();
         let shifted = of("wd10ears-jumper", 0);
         assert!(shifted.iter().all(|cost| cost.extra_ms() == 0.0));

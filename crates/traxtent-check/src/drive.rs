@@ -1,5 +1,6 @@
 //! The facts about a drive, from the user, the list of quirks and the kernel, in this order of
-//! precedence.
+//! precedence. For the kind of media, however, zones that the kernel or the drive reports come
+//! first.
 
 use traxtent_model::profile::Profile;
 use traxtent_scsi::inquiry::{Rotation, Zoned};
@@ -27,7 +28,7 @@ pub struct StatedDrive {
     pub stripe_bytes: Option<u64>,
     /// The capacity in bytes.
     pub capacity_bytes: Option<u64>,
-    /// Whether the drive has tracks.
+    /// Whether the drive is stated to have tracks.
     pub is_rotating: bool,
 }
 
@@ -107,8 +108,8 @@ impl StatedDrive {
         let reported = device
             .and_then(|device| device.characteristics)
             .unwrap_or_default();
-        // Behind a bridge or controller that reports no rotation speed, the kernel's flag keeps its
-        // default, so the drive's own page takes precedence.
+        // Behind a bridge or controller that reports no rotation speed, the kernel's `rotational`
+        // flag keeps its default, so the drive's own page takes precedence.
         let rotates = match reported.rotation {
             Rotation::Rpm(_) => Some(true),
             Rotation::None => Some(false),

@@ -27,7 +27,7 @@ use crate::sysfs::Machine;
 /// The maximum depth of nested layers.
 const DEPTH_MAX: usize = 24;
 
-/// The maximum number of layers in a stack.
+/// Once a stack has more layers than this, no more content is examined.
 const LAYERS_MAX: usize = 8192;
 
 /// A drive or an image to start from.
@@ -90,7 +90,8 @@ type Bytes = Result<Rc<dyn Source>, Unknown>;
 struct Examiner<'a> {
     nodes: Option<&'a DeviceNodes<'a>>,
     stack: Stack,
-    /// The logical sector size of the drive that is being examined.
+    /// The logical sector size in bytes of the drive that was examined last. Arrays and volumes are
+    /// examined with the same size.
     sector_bytes: u64,
     /// Members of arrays that have not been assembled, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
@@ -182,7 +183,7 @@ impl Examiner<'_> {
             Ok(source) => recognize(&**source, self.sector_bytes),
         };
         let content = match content {
-            // The kernel does not read a table in a partition either.
+            // The kernel does not read tables in partitions, so they are only named.
             Content::Table(_) if matches!(self.stack.layer(id).kind, Kind::Partition(_)) => {
                 Content::Unknown(Unknown::Named(
                     "a partition table in a partition".to_owned(),
@@ -339,8 +340,8 @@ impl Examiner<'_> {
             bytes,
         };
         if let Some((_, opened)) = self.opened.iter().find(|(seen, _)| *seen == name) {
-            // This path comes after its multipath device in the stack, so that device cannot lie on
-            // it. The path's name states the relation instead.
+            // A layer lies only on earlier ones, and the multipath device is already in the stack.
+            // The path's name states the relation instead.
             let opened = *opened;
             self.stack.layers[id.0].name.push_str(" (another path)");
             let title = self.stack.layer(opened).name.clone();
@@ -371,7 +372,8 @@ impl Examiner<'_> {
             .collect()
     }
 
-    /// Opens the devices of device mapper that lie on a layer's device, starting at byte `start`.
+    /// Opens the devices of device mapper that the kernel has made from the device of layer `id`.
+    /// They become layers on `layer`, from its byte `start`.
     fn open_above(&mut self, id: LayerId, layer: LayerId, start: u64, depth: usize) {
         for (name, mapper) in self.holders(id) {
             let Some((title, uuid)) = mapper else {
@@ -492,7 +494,8 @@ impl Examiner<'_> {
         self.examine_layer(layer, source, depth + 1);
     }
 
-    /// Returns the array's block device: the device that holds a member and is an array.
+    /// Returns the array's block device: the md array that the kernel has made from the device of a
+    /// member.
     fn array_device(&self, members: &[Member]) -> Option<(String, crate::sysfs::Device)> {
         let machine = self.nodes?.machine;
         members.iter().find_map(|member| {

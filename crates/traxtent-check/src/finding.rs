@@ -13,7 +13,8 @@ pub enum Severity {
     Info,
     /// Something costs time, or a value is wrong or misleading.
     Warning,
-    /// Requests regularly cross physical sectors or stripes, or data cannot be reached.
+    /// Requests regularly cross physical sectors or stripes, or data is at risk or cannot be
+    /// reached.
     Fault,
 }
 
@@ -117,7 +118,7 @@ pub struct AffectedShare {
 /// A misaligned address, and the grid that it should lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Misalignment {
-    /// The layer that has the grid: a disk or an array.
+    /// The layer that has the grid: a disk, an array or a logical volume.
     pub grid: LayerId,
     /// The address in that layer, in bytes.
     pub at: u64,
@@ -225,8 +226,7 @@ rules! {
 }
 
 impl Rule {
-    /// Returns whether a finding of the rule means that writes may destroy data, whatever else is
-    /// wrong with the drive.
+    /// Returns whether a finding of the rule means that writes may destroy data.
     pub fn is_damage(self) -> bool {
         matches!(
             self,

@@ -16,8 +16,8 @@
 //! Means are compared in units of standard errors; a difference counts if it is at least
 //! [`CERTAIN_SIGMAS`]. If the times are not conclusive, no figure is given. The limits:
 //! - Flash that maps every page separately (solid-state drives) has no position at which writes are
-//!   slower, so its erase block does not show. The same holds for an erase block that is neither a
-//!   power of two nor three times one, or is beyond [`ERASE_BLOCK_BYTES`].
+//!   slower, so its erase block does not show. The same holds for an erase block whose size is not
+//!   among those of [`ERASE_BLOCK_BYTES`].
 //! - Array controllers with caches of their own, and arrays with parity, are not covered.
 //! - Finding the physical sector by reads needs a track map (`traxtent probe`).
 
@@ -73,7 +73,7 @@ impl MeasuredGrid {
         !matches!(self, MeasuredGrid::Chunk)
     }
 
-    /// Returns the kernel's value for it.
+    /// Returns the spacing of the grid that the kernel reports, in bytes.
     pub fn claimed(self, limits: &Limits) -> Option<u64> {
         let bytes = match self {
             MeasuredGrid::PhysicalSector => limits.physical_bytes,
@@ -99,11 +99,11 @@ impl MeasuredGrid {
             }
             MeasuredGrid::PhysicalSector => {
                 let shifts: u64 = sector_sizes(identity.logical_bytes).map(u64::from).sum();
-                let all = WRITES as u64 * shifts;
+                let all = WRITES_PER_SHIFT as u64 * shifts;
                 (all, all)
             }
             MeasuredGrid::EraseBlock => {
-                let all = 2 * (ERASING as u64 + 1) * erase_block_sizes().count() as u64;
+                let all = 2 * (ERASE_WRITES as u64 + 1) * erase_block_sizes().count() as u64;
                 (all, all)
             }
         }
@@ -141,7 +141,7 @@ pub struct GridMeasurement {
     pub first: Lbn,
     /// The support for the result, in standard errors.
     pub sigmas: f64,
-    /// The number of timed requests.
+    /// The number of requests that were sent.
     pub requests: u64,
     /// The reason for the result.
     pub why: MeasurementReason,
@@ -196,17 +196,17 @@ impl GridMeasurement {
     }
 }
 
-/// The largest physical sectors that disks have had, in bytes.
-const SECTOR_MAX: u32 = 4096;
+/// The size of the largest physical sectors of any known disk, in bytes.
+const SECTOR_BYTES_MAX: u32 = 4096;
 /// The smallest ratio between two mean times that differ by one revolution. A write takes at most
-/// about three revolutions, so one more adds at least a quarter.
+/// about three revolutions, so one more adds at least about a third.
 const REVOLUTION_RATIO: f64 = 1.25;
 /// The number of standard errors that one revolution must amount to before writes may be judged
 /// alike.
 const ALIKE_SIGMAS: f64 = 4.0;
-/// The number of writes at each shift.
-const WRITES: usize = 200;
-/// The shortest mean time in which a disk can put a write on its media at a random angle.
+/// The number of writes at each shift for each size.
+const WRITES_PER_SHIFT: usize = 200;
+/// The shortest mean time that a disk needs to write to its media at a random angle.
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// The number of reads of each kind at each size.
 const READS: usize = 900;
@@ -219,14 +219,14 @@ const CHUNK_PLACES_MIN: u64 = 2;
 const PARTS: usize = 4;
 /// The range of the reads in bytes: large enough that buffers hold little of it, and small enough
 /// that seeks differ little.
-const SPREAD: u64 = 16 << 30;
-/// The chunk sizes that are considered.
+const SPREAD_BYTES: u64 = 16 << 30;
+/// The chunk sizes that are considered: the powers of two in this range.
 const CHUNK_BYTES: Range<u64> = 4 << 10..(16 << 20) + 1;
 /// The erase block sizes that are considered: the powers of two in this range, and one and a half
 /// times each of them.
 pub const ERASE_BLOCK_BYTES: Range<u64> = 64 << 10..(16 << 20) + 1;
-/// The number of writes of each kind at each erase block size.
-const ERASING: usize = 16;
+/// The number of counted writes of each kind at each erase block size.
+const ERASE_WRITES: usize = 16;
 
 fn number<S: serde::Serializer>(lbn: &Lbn, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(lbn.0)
@@ -244,7 +244,7 @@ fn refused(why: String) -> TargetError {
 pub fn read_time(target: &mut dyn Target, seed: u64) -> Result<Span, TargetError> {
     let identity = target.identity();
     let logical = u64::from(identity.logical_bytes.max(1));
-    let lbns = identity.capacity.0.min(SPREAD / logical).max(1);
+    let lbns = identity.capacity.0.min(SPREAD_BYTES / logical).max(1);
     let mut rng = Rng::new(seed);
     let mut times = Moments::default();
     for _ in 0..ESTIMATE_READS {
@@ -264,11 +264,12 @@ pub fn physical_sector(
     seed: u64,
 ) -> Result<GridMeasurement, TargetError> {
     let logical = target.identity().logical_bytes;
-    let most = (SECTOR_MAX / logical.max(1)).max(1);
+    let most = (SECTOR_BYTES_MAX / logical.max(1)).max(1);
     let places = scratch.end.0.saturating_sub(scratch.start.0) / u64::from(most);
     if places < 16 {
-        let why =
-            format!("scratch range of {places} x {SECTOR_MAX} bytes is too small: 16 are needed");
+        let why = format!(
+            "scratch range of {places} x {SECTOR_BYTES_MAX} bytes is too small: 16 are needed"
+        );
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
@@ -281,10 +282,10 @@ pub fn physical_sector(
     for size in sector_sizes(logical) {
         let mut by_shift = vec![Moments::default(); size as usize];
         // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
-        for _ in 0..WRITES {
+        for _ in 0..WRITES_PER_SHIFT {
             for (shift, times) in (0..).zip(&mut by_shift) {
-                // Places begin at the first multiple within the range. The last ones are not used,
-                // so every shifted write stays within the range.
+                // Places begin at the first multiple of the largest size in the range. The last ones
+                // are not used, so every shifted write stays within the range.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {
@@ -412,12 +413,12 @@ fn chunk_sizes(logical: u64) -> impl Iterator<Item = u64> {
 
 /// Returns the number of chunks of a size among which reads are spread.
 fn chunk_places(capacity: u64, logical: u64, size: u64) -> u64 {
-    capacity.min(SPREAD / logical) / (size / logical)
+    capacity.min(SPREAD_BYTES / logical) / (size / logical)
 }
 
 /// Returns the sizes of physical sectors to try, in logical sectors.
 fn sector_sizes(logical: u32) -> impl Iterator<Item = u32> {
-    let most = (SECTOR_MAX / logical.max(1)).max(1);
+    let most = (SECTOR_BYTES_MAX / logical.max(1)).max(1);
     (1..=most.ilog2()).map(|power| 1 << power)
 }
 
@@ -461,7 +462,7 @@ pub fn erase_block(
         let (mut with, mut amid) = (Moments::default(), Moments::default());
         // The first write of each kind is not counted, because it meets the state that the previous
         // size left.
-        for round in 0..=ERASING {
+        for round in 0..=ERASE_WRITES {
             for (times, shift) in [(&mut with, 0), (&mut amid, sectors / 2)] {
                 let place = first + rng.below(places - 1) * sectors + shift;
                 let write = Request {
@@ -681,8 +682,8 @@ mod tests {
     }
 
     impl Flash {
-        /// The bytes that it programs in a millisecond.
-        const SPEED: f64 = 20.0 * 1024.0;
+        /// The number of bytes that it programs in a millisecond.
+        const BYTES_PER_MS: f64 = 20.0 * 1024.0;
 
         fn new(erase: Option<u64>, seed: u64) -> Flash {
             Flash {
@@ -700,7 +701,7 @@ mod tests {
         /// Returns the milliseconds for a write: the rest of each block is copied, and each block
         /// takes 2 ms to erase.
         fn write_ms(&mut self, bytes: Range<u64>) -> f64 {
-            let own = (bytes.end - bytes.start) as f64 / Flash::SPEED;
+            let own = (bytes.end - bytes.start) as f64 / Flash::BYTES_PER_MS;
             let Some(erase) = self.erase else {
                 // Garbage collection delays a write now and then.
                 return own + if self.noise.chance(0.05) { 40.0 } else { 0.0 };
@@ -708,7 +709,7 @@ mod tests {
             let blocks = bytes.start / erase..bytes.end.div_ceil(erase);
             let touched = (blocks.end - blocks.start) * erase;
             let copied = touched - (bytes.end - bytes.start);
-            own + copied as f64 / Flash::SPEED + 2.0 * (blocks.end - blocks.start) as f64
+            own + copied as f64 / Flash::BYTES_PER_MS + 2.0 * (blocks.end - blocks.start) as f64
         }
 
         /// Returns the milliseconds for a read, which accesses every block separately.
@@ -741,8 +742,8 @@ mod tests {
         }
     }
 
-    /// Is the erase block of simple flash found by writes and by reads, and is none found if every
-    /// page is mapped?
+    /// Is the erase block of simple flash found by writes and, if it is a power of two, by reads?
+    /// Is none found if every page is mapped? Is a range that is too small refused?
     #[test]
     fn erase_blocks() {
         let scratch = Lbn(1001)..Lbn(1 << 20);

@@ -1,11 +1,11 @@
 //! The cost of misalignment to the chunks or stripes of an array, by models of its members.
 //!
-//! A write of less than a stripe first reads the data from which parity is computed: the data
-//! that it replaces and the old parity, or all data that it does not replace, whichever is less
-//! (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no
-//! two spindles are synchronized. Requests are random and come one at a time. This is the most
-//! expensive case: md's stripe cache and controllers with memory merge sequential writes, which
-//! then cost less than given here.
+//! In an array with parity, a write of less than a stripe first reads the data from which parity
+//! is computed: the data that it replaces and the old parity, or all data that it does not replace,
+//! whichever is less (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the
+//! same profile, and no two spindles are synchronized. Requests are random and come one at a time.
+//! This is the most expensive case: md's stripe cache and controllers with memory merge sequential
+//! writes, which then cost less than given here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,17 +62,17 @@ pub struct ArrayShape {
 }
 
 /// The number of uncounted requests, which fill the members' buffers.
-const WARM: usize = 60;
+const WARM_UP_REQUESTS: usize = 60;
 /// The number of counted requests.
-const COUNTED: usize = 240;
+const COUNTED_REQUESTS: usize = 240;
 /// The maximum number of modelled members.
 const MEMBERS_MAX: u64 = 64;
 
 /// Returns the cost of each kind of work on an array whose content begins `offset` bytes after the
 /// start of a stripe.
 ///
-/// Returns `None` if the sectors of the profile do not divide the chunk and `offset`, or if there
-/// are too many members.
+/// Returns `None` if the chunk or `offset` is not a multiple of the profile's logical sector, if the
+/// chunk is empty, or if there are no members or too many.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
@@ -144,8 +144,8 @@ impl ModelledArray {
         let mut rng = Rng::new(1);
         let stripe = self.shape.data * self.chunk;
         let (mut now, mut begun) = (SimTime::ZERO, SimTime::ZERO);
-        for number in 0..WARM + COUNTED {
-            if number == WARM {
+        for number in 0..WARM_UP_REQUESTS + COUNTED_REQUESTS {
+            if number == WARM_UP_REQUESTS {
                 begun = now;
             }
             let row = rng.below(self.rows - 2) * stripe + offset;
@@ -158,7 +158,7 @@ impl ModelledArray {
             now = self.serve(now, &first);
             now = self.serve(now, &others);
         }
-        now.since(begun).as_ms() / COUNTED as f64
+        now.since(begun).as_ms() / COUNTED_REQUESTS as f64
     }
 
     /// Sends all parts at once and returns the time at which all of them are complete.
@@ -184,8 +184,8 @@ impl ModelledArray {
         now + longest
     }
 
-    /// Splits a range of the array by stripe. Each piece is a data chunk and the range of its
-    /// sectors.
+    /// Splits a range of the array's sectors by stripe. Each piece is a data chunk and the range of
+    /// its sectors.
     fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
         let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
         let mut at = range.start;
@@ -353,8 +353,9 @@ mod tests {
         }
     }
 
-    /// Is the cost zero at the start of a stripe, high for misaligned writes of stripes, and low
-    /// for reads of a chunk? Is the cost `None` for cases that cannot be modelled?
+    /// Is the cost zero at the start of a stripe? Two chunks later, is it high for writes of a
+    /// stripe and low for work on a chunk? Do reads that span two chunks cost more? Is the cost
+    /// `None` for cases that cannot be modelled?
     #[test]
     fn misaligned_stripe_writes_cost_most() {
         let of = |shape, offset| array_costs(&typical(), shape, offset).unwrap();

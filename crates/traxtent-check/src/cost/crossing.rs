@@ -1,9 +1,9 @@
 //! The cost of blocks or extents that span two tracks: a head or track switch during the transfer,
 //! and the lost advantage of zero-latency access.
 //!
-//! Half of such a block or extent lies before the boundary, or half a track if that is less. One
-//! that is longer than a track always spans two; it is compared with one that begins at a track
-//! boundary.
+//! Half of such a block or extent lies before the boundary, or half a track if that is less. A
+//! block or extent that is longer than a track always crosses a boundary; it is compared with one
+//! that begins at a boundary.
 
 use serde::Serialize;
 use traxtent_model::drive::Drive;
@@ -113,7 +113,8 @@ mod tests {
     use super::*;
 
     /// Does a block that spans two tracks take about one switch longer? Is the cost proportional to
-    /// the share of such blocks, and zero without any?
+    /// the share of such blocks, zero without any, and `None` for blocks of one sector? Does it
+    /// exceed 10 % for requests about as long as a track?
     #[test]
     fn crossing_costs_about_a_switch() {
         let profile = builtin("atlas10k").unwrap();

@@ -32,7 +32,7 @@ pub enum NoCostError {
     /// A partition ends within a physical sector.
     #[error("only writes to the last sectors are affected")]
     LastSectors,
-    /// Data is lost or out of reach.
+    /// Data is at risk or out of reach.
     #[error("the problem affects data, not time")]
     DataNotTime,
     /// The layer could not be read.
@@ -58,10 +58,10 @@ pub enum NoCostError {
     /// The file system has wrong stripe parameters.
     #[error("the cost depends on the file system's placement of files, which is not modelled")]
     FilePlacement,
-    /// The log of XFS has an unsuitable unit or sector.
+    /// The log unit or the sector size of XFS is unsuitable.
     #[error("the cost depends on how often the workload writes the log")]
     LogWrites,
-    /// A device reports a wrong value.
+    /// A device reports a wrong or misleading value.
     #[error("a hint itself costs nothing; layers that follow it have findings of their own")]
     Hint,
     /// The members of an array have sectors of different sizes.
@@ -81,15 +81,17 @@ pub enum NoCostError {
         "the number of drives behind the controller is not known; specify --chunk and --stripe"
     )]
     DrivesUnknown,
-    /// The array's header does not state its full stripe.
+    /// The array's chunk and full stripe are not known, or contradict each other.
     #[error("the number of chunks in a stripe is not known")]
     ChunksUnknown,
     /// The array does not fit the model.
-    #[error("its chunks are not whole sectors of the model, or it has too many members")]
+    #[error(
+        "its chunks or the offset are not whole sectors of the model, or it has too many members"
+    )]
     ArrayShape,
     /// Blocks or extents do not fit the model.
     #[error(
-        "a block or extent is too short for a whole physical sector on each side of a boundary"
+        "a block or extent is too short for a whole physical sector on each side of a boundary, or too long for one request"
     )]
     ShortBlock,
     /// The profile's sector sizes differ from those of the drive in question.
@@ -214,7 +216,7 @@ fn reason_without_cost(rule: Rule) -> Option<NoCostError> {
     })
 }
 
-/// Returns the sector sizes of a rotating disk.
+/// Returns the sector sizes of a drive, or an error if it is flash.
 fn sectors(disk: &Disk) -> Result<SectorSizes, NoCostError> {
     if disk.medium.is_flash() {
         return Err(NoCostError::Flash);

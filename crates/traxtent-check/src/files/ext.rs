@@ -14,7 +14,7 @@ const BAD_BLOCKS: u64 = 1;
 const ROOT: u64 = 2;
 /// The maximum number of bytes of a directory that are read.
 const DIRECTORY_BYTES_MAX: u64 = 64 << 20;
-/// The maximum number of pointer blocks that may map a file.
+/// The maximum number of nodes of an extent tree, or of pointer blocks, that may map a file.
 const NODES_MAX: u32 = 1 << 16;
 /// The maximum number of extents of a file.
 const EXTENTS_MAX: usize = 1 << 20;
@@ -29,7 +29,7 @@ const INLINE: u32 = 0x1000_0000;
 ///
 /// # Errors
 /// Returns an error if there is no such file, if the bytes cannot be read, or if the metadata is
-/// inconsistent.
+/// inconsistent or uses a feature that is not supported.
 pub fn extents_in_image(
     source: &dyn Source,
     ext: &Ext,
@@ -53,7 +53,8 @@ pub fn extents_in_image(
 /// blocks, as byte ranges of the file system.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if the metadata is inconsistent.
+/// Returns an error if the bytes cannot be read, or if the metadata is inconsistent or uses a
+/// feature that is not supported.
 pub fn bad_blocks_in_image(source: &dyn Source, ext: &Ext) -> Result<Vec<Range<u64>>, LayerError> {
     let tables = Tables::read(source, ext)?;
     tables.extents(&tables.inode(BAD_BLOCKS)?)
@@ -182,7 +183,7 @@ impl<'a> Tables<'a> {
         Ok(Inode(bytes.try_into().expect("128 bytes were read")))
     }
 
-    /// Returns the first byte of a block.
+    /// Returns the offset of a block in bytes.
     fn block(&self, number: u64) -> Result<u64, LayerError> {
         if number == 0 || number >= self.blocks {
             return Err(invalid(format!(
@@ -193,7 +194,7 @@ impl<'a> Tables<'a> {
         Ok(number.saturating_mul(self.block_bytes))
     }
 
-    /// Returns the inode of a name in a directory.
+    /// Returns the number of the inode that a name in a directory refers to.
     fn find(&self, directory: &Inode, name: &str) -> Result<Option<u64>, LayerError> {
         if directory.kind() != Kind::Directory {
             return Err(invalid(format!(
@@ -238,8 +239,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Finds a name in a block of a directory. An entry consists of an inode, the entry's length and
-/// the name.
+/// Finds the inode number of a name in a block of a directory. An entry consists of an inode
+/// number, the lengths of the entry and of the name, and the name.
 fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
     let mut at = 0;
     while at + 8 <= block.len() {
@@ -268,8 +269,8 @@ struct Walk<'a> {
     tables: &'a Tables<'a>,
     found: Vec<Range<u64>>,
     nodes: u32,
-    /// The number of blocks of the file that are not mapped yet. Used only for files without
-    /// extents.
+    /// The number of blocks of the file that have not been reached. Used only for files that are
+    /// mapped by pointers.
     left: u64,
 }
 
@@ -300,7 +301,7 @@ impl Walk<'_> {
         let (magic, entries, level) = (le16(node, 0), le16(node, 2) as usize, le16(node, 6));
         if magic != 0xf30a || level >= depth || 12 * (entries + 1) > node.len() {
             return Err(invalid(format!(
-                "a node of an extent tree has {entries} entries at level {level}"
+                "a node of an extent tree is invalid: magic number {magic:#06x}, level {level}, {entries} entries"
             )));
         }
         for entry in node[12..12 * (entries + 1)].chunks_exact(12) {
@@ -324,7 +325,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Follows a pointer to a data block, or to a block of pointers that is `level` levels deep.
+    /// Follows a pointer that leads to data through `level` blocks of pointers.
     fn pointer(&mut self, number: u64, level: u32) -> Result<(), LayerError> {
         let pointers_per_block = self.tables.block_bytes / 4;
         if self.left == 0 {
