@@ -28,7 +28,7 @@ static uint64_t now(void)
     return (monotonic() - start) * 1000;
 }
 
-/* Arms the timer for the disk's next event, or disarms it if nothing is outstanding. */
+/* Arms the timer for the disk's next event, or disarms it if no event is due. */
 static int arm(int timer, uint64_t wake)
 {
     struct itimerspec spec = {0};
@@ -40,7 +40,7 @@ static int arm(int timer, uint64_t wake)
     return timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* Submits a read at a random place. */
+/* Submits a read of SECTORS sectors at a random place. */
 static traxtent_status submit(traxtent_disk *disk, uint64_t tag)
 {
     uint64_t places = traxtent_sectors(disk) / SECTORS;

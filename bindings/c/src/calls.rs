@@ -8,8 +8,8 @@ use traxtent_units::Count;
 
 use crate::{Disk, Status};
 
-/// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
-/// picoseconds if the call succeeds.
+/// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the response
+/// time in picoseconds if the call succeeds.
 ///
 /// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 /// `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
@@ -37,8 +37,9 @@ pub unsafe extern "C" fn traxtent_read(
 }
 
 /// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
-/// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
-/// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
+/// Otherwise a power cut before the next `traxtent_flush` may lose them, if the drive has a
+/// write-back cache. `took`, if it is not null, receives the response time in picoseconds if the
+/// call succeeds.
 ///
 /// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 /// `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
@@ -70,12 +71,12 @@ pub unsafe extern "C" fn traxtent_write(
     disk.finish_call(done, took)
 }
 
-/// Makes all previous writes durable. `took`, if it is not null, receives the time in picoseconds
-/// if the call succeeds.
+/// Makes all previous writes durable. `took`, if it is not null, receives the response time in
+/// picoseconds if the call succeeds.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-/// `TRAXTENT_FAILED` if the file does not accept the data. The data stays in the cache, and a later
-/// flush may succeed.
+/// `TRAXTENT_FAILED` if the file does not accept the data. Data that the file does not accept stays
+/// in the cache, and a later flush may succeed.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
     let done = disk.model.flush();
@@ -83,8 +84,8 @@ pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Sta
 }
 
 /// Discards `sectors` sectors that start at `lbn` (TRIM). Their content afterwards depends on the
-/// drive. `took`, if it is not null, receives the time in picoseconds, which is zero. Errors are
-/// those of `traxtent_write`.
+/// drive. `took`, if it is not null, receives the response time in picoseconds, which is zero, if
+/// the call succeeds. Errors are those of `traxtent_write`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_trim(
     disk: &mut Disk,
@@ -96,8 +97,9 @@ pub extern "C" fn traxtent_trim(
     disk.finish_call(done, took)
 }
 
-/// Writes zeros to `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the
-/// time in picoseconds if the call succeeds. Errors are those of `traxtent_write`.
+/// Writes zeros to `sectors` sectors that start at `lbn`, without force unit access. `took`, if it
+/// is not null, receives the response time in picoseconds if the call succeeds. Errors are those of
+/// `traxtent_write`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_write_zeroes(
     disk: &mut Disk,
@@ -121,7 +123,7 @@ impl Disk {
         self.finish(done.map(drop))
     }
 
-    /// Refuses a command for sectors that the disk does not have, before its data is accessed.
+    /// Refuses a command for sectors that the disk does not have.
     pub(crate) fn beyond_end(&mut self, command: &str, lbn: u64, sectors: u32) -> Status {
         let capacity = self.model.capacity().0;
         self.refuse(&format!(

@@ -47,11 +47,11 @@ pub enum Status {
     TRAXTENT_INVALID = 1,
     /// A sector cannot be read.
     TRAXTENT_UNREADABLE = 2,
-    /// The drive does not respond.
+    /// The drive does not respond, or the power was cut during the request.
     TRAXTENT_GONE = 3,
     /// Any other error.
     TRAXTENT_FAILED = 4,
-    /// The file that holds the data cannot grow: its file system is full.
+    /// The file system of the file that holds the data is full.
     TRAXTENT_NO_SPACE = 5,
 }
 
@@ -145,8 +145,8 @@ pub unsafe extern "C" fn traxtent_open(
 
 /// Shuts a disk down cleanly: completes the outstanding requests, flushes, and releases the disk.
 /// The results of outstanding requests are dropped. On failure, writes the reason to `error`,
-/// truncated to `room` bytes. `error` may be null. The disk is released in every case, and strings
-/// of `traxtent_error` with it.
+/// truncated to `room` bytes. `error` may be null. The disk is released in every case. Strings that
+/// `traxtent_error` returned for it become invalid.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
 /// `TRAXTENT_FAILED` if the file does not accept the data. Data that was not durable is then lost.
@@ -236,7 +236,8 @@ pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
 /// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
 ///
 /// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
-/// have, and `TRAXTENT_FAILED` if no spare sector is left.
+/// have, and `TRAXTENT_FAILED` if a bad sector cannot be moved to a spare. Errors of a power cut
+/// are those of `traxtent_power_cut`.
 ///
 /// # Safety
 /// `fault` must be a C string.
@@ -342,7 +343,7 @@ fn model(
 /// Returns a C string as a path.
 ///
 /// # Safety
-/// `path` is a C string that lives longer than `'a`.
+/// `path` is a C string that lives for `'a`.
 unsafe fn path_of<'a>(path: *const c_char) -> &'a Path {
     // SAFETY: the caller gives a C string.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();

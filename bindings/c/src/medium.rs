@@ -124,7 +124,7 @@ fn zero(file: &File, at: u64, length: u64) -> io::Result<()> {
     }
 }
 
-/// Locks a file as `traxtent serve` does, so that only one disk at a time uses it.
+/// Locks a file like `traxtent serve`, so that only one disk or server at a time uses it.
 fn lock(file: &File, path: &Path) -> Result<(), String> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(format!(
@@ -154,9 +154,9 @@ mod tests {
     use crate::{Disk, Status};
     use traxtent_model::disk::DiskError;
 
-    /// Does a full file system have a code of its own?
+    /// Does a full file system have a status of its own?
     #[test]
-    fn no_space_has_a_code() {
+    fn no_space_has_its_own_status() {
         let full = |errno: Errno| DiskError::from(media_error(errno.into()));
         assert_eq!(Disk::status(&full(Errno::NOSPC)), Status::TRAXTENT_NO_SPACE);
         assert_eq!(Disk::status(&full(Errno::IO)), Status::TRAXTENT_FAILED);

@@ -32,8 +32,8 @@ use Op::{TRAXTENT_FLUSH, TRAXTENT_READ, TRAXTENT_TRIM, TRAXTENT_WRITE, TRAXTENT_
 /// completes.
 pub const TRAXTENT_FUA: u32 = 1;
 
-/// The result of `traxtent_next_wakeup` if nothing is outstanding. `traxtent_poll` at this time
-/// does not advance the clock.
+/// The result of `traxtent_next_wakeup` if no event is due. `traxtent_poll` at this time does not
+/// advance the clock.
 pub const TRAXTENT_NEVER: u64 = 0xffff_ffff_ffff_ffff;
 
 /// A request. Set unused fields to zero.
@@ -44,7 +44,7 @@ pub struct Request {
     pub tag: u64,
     /// The first sector.
     pub lbn: u64,
-    /// The sectors to write, for `TRAXTENT_WRITE`.
+    /// The data to write, for `TRAXTENT_WRITE`.
     pub data: *const u8,
     /// The number of sectors.
     pub sectors: u32,
@@ -58,7 +58,7 @@ pub struct Request {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Breakdown {
-    /// Waiting for other requests.
+    /// Waiting for other requests, or for the end of a stall.
     pub queue: u64,
     /// The controller's command and completion processing.
     pub overhead: u64,
@@ -87,7 +87,7 @@ pub struct Completion {
     pub submitted: u64,
     /// The time of completion in picoseconds.
     pub completed: u64,
-    /// The parts of the time between the two.
+    /// The parts of the time from submission to completion.
     pub breakdown: Breakdown,
     /// The first sector.
     pub lbn: u64,
@@ -99,9 +99,9 @@ pub struct Completion {
     pub status: Status,
 }
 
-/// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
-/// time before `traxtent_now` counts as `traxtent_now`. The request and its data are copied, so the
-/// caller may reuse both after the call. Tags need not be unique.
+/// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created or
+/// opened. A time before `traxtent_now` counts as `traxtent_now`. The request and its data are
+/// copied, so the caller may reuse both after the call. Tags need not be unique.
 ///
 /// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 /// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
 /// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
 /// time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
 /// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`. `TRAXTENT_NEVER` counts as
-/// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe while
-/// nothing is outstanding.
+/// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe even
+/// if no event is due.
 ///
 /// Requests that are not complete by `TRAXTENT_TIME_MAX` complete then, with `TRAXTENT_FAILED`.
 ///
@@ -176,9 +176,9 @@ pub unsafe extern "C" fn traxtent_poll(
 /// `traxtent_now` returns this data. Takes no time on the disk's clock. Call it after
 /// `traxtent_poll` has returned the read's completion, and before `traxtent_power_cut`.
 ///
-/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
-/// storage of the data fails. The content of `into` is then undefined. Unreadable sectors are not
-/// reported here, but by the completion of the read.
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero, and
+/// `TRAXTENT_FAILED` if the storage of the data fails. The content of `into` is then undefined.
+/// Unreadable sectors are not reported here, but by the completion of the read.
 ///
 /// # Safety
 /// `into` has room for the sectors.
@@ -200,9 +200,9 @@ pub unsafe extern "C" fn traxtent_fetch(
     disk.finish(done)
 }
 
-/// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
-/// is outstanding. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time.
-/// It may return no completion, because drives also have internal events.
+/// Returns the time of the disk's next event, in picoseconds, or `TRAXTENT_NEVER` if no event is
+/// due. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time. It may
+/// return no completion, because drives also have internal events.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_next_wakeup(disk: &Disk) -> u64 {
     disk.model.next_wakeup().map_or(TRAXTENT_NEVER, |at| at.0)
@@ -215,7 +215,7 @@ pub extern "C" fn traxtent_outstanding(disk: &Disk) -> u64 {
 }
 
 impl Disk {
-    /// Converts a completion of the model, and keeps the message of an error.
+    /// Converts a completion of the model, and keeps the message if the request failed.
     fn completion(&mut self, done: Done) -> Completion {
         let (lbn, sectors) = done.command.sectors();
         let Some(tag) = self.tags.remove(&done.tag) else {
@@ -283,7 +283,7 @@ fn command(request: &Request) -> Result<Command, String> {
             Count(sectors, "sector")
         )),
         _ if fua => Err(format!(
-            "{}: TRAXTENT_FUA applies to writes only",
+            "{}: TRAXTENT_FUA applies only to writes",
             command.name()
         )),
         _ => Ok(command),

@@ -25,12 +25,12 @@ pub struct TrackReader {
     error: CString,
 }
 
-/// Opens a file of a mounted ext4 or XFS file system, which must lie in one piece on one drive.
-/// Usually needs root. `map` is the path of the drive's track map: a file that `traxtent probe`
-/// wrote, or a list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes.
-/// `ahead` tracks, from 1 to 256, are read before they are asked for, in as many threads. On
-/// failure, returns null and writes the reason to `error`, truncated to `room` bytes. `error` may
-/// be null.
+/// Opens a file of a mounted ext4 or XFS file system. The file system must lie in one piece on one
+/// drive. Usually needs root. `map` is the path of the drive's track map: a file that
+/// `traxtent probe` wrote, or a list of tracks that `traxtent map --format csv` printed, in sectors
+/// of 512 bytes. `ahead` tracks, from 1 to 256, are read before they are requested, in as many
+/// threads. On failure, returns null and writes the reason to `error`, truncated to `room` bytes.
+/// `error` may be null.
 ///
 /// The reader belongs to the caller. Release it with `traxtent_tracks_close`.
 ///
@@ -64,8 +64,8 @@ pub unsafe extern "C" fn traxtent_tracks_open(
 /// Sets `data` and `length`; the data belongs to the reader, and is valid until the next call. At
 /// the end of the file, the length is 0 and `data` is null.
 ///
-/// Returns `TRAXTENT_UNREADABLE` if the drive cannot read the track, and `TRAXTENT_FAILED` for any
-/// other error. The next call then continues after it.
+/// Returns `TRAXTENT_UNREADABLE` if the drive cannot read the part, and `TRAXTENT_FAILED` for any
+/// other error. The next call then continues after this part.
 ///
 /// # Safety
 /// `data` and `length` can be written to.
