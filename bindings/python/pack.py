@@ -1,7 +1,7 @@
 """Packs a wheel from a library that cargo has built, with the metadata that maturin gives it.
 
-`maturin build` makes the wheels of releases. It builds the package on its own, with other features
-than those of the workspace. This script saves the tests that second build.
+`maturin build` makes the wheels of releases. It builds the package on its own, with features
+that differ from those of the workspace. This script spares the tests that second build.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(library: Path, folder: Path) -> None:
 
 
 def digest(content: bytes) -> str:
-    """Return the hash of a file in the form that a wheel's record has."""
+    """Return the hash of a file in the form that a wheel's RECORD has."""
     hashed = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
     return "sha256=" + hashed.rstrip(b"=").decode()
 

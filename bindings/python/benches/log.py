@@ -1,9 +1,9 @@
-"""Compares a simulation with a log, as an Arrow table, with one without and with the command.
+"""Compares a simulation with a log (an Arrow table), one without, and the command `traxtent sim`.
 
     python benches/log.py [REQUESTS] [REPEATS]
 
-Each repeat performs all three in turn, with 1,000,000 requests unless stated. The output has the
-times of each repeat in seconds, and the ratios of their medians.
+Each repeat performs all three in turn, by default with 1,000,000 requests. The output has the times
+of each repeat in seconds, and the rate with a log as a share of each of the other two, by medians.
 """
 
 from __future__ import annotations

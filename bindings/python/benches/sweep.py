@@ -1,8 +1,8 @@
-"""Measures a sweep of 200 configurations with one thread and with one per processor.
+"""Measures a sweep of 200 configurations with one thread, and with one thread per processor.
 
     python benches/sweep.py [REQUESTS] [REPEATS]
 
-Each repeat performs both in turn, with 100,000 requests per run unless stated. The output has the
+Each repeat performs both in turn, by default with 100,000 requests per run. The output has the
 times of each repeat in seconds, and the ratio of their medians.
 """
 

@@ -33,13 +33,13 @@ fn paths(argument: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 ///
 /// Returns the verdicts as dicts.
 #[pyfunction]
-#[pyo3(signature = (paths, drive, set, more))]
+#[pyo3(signature = (paths, drive, set, options))]
 pub(crate) fn validate_traces<'py>(
     py: Python<'py>,
     paths: &Bound<'py, PyAny>,
     drive: Option<&Bound<'py, PyAny>>,
     set: Option<&Bound<'py, PyDict>>,
-    more: Option<&Bound<'py, PyDict>>,
+    options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     guarded(|| {
         let paths = self::paths(paths)?;
@@ -47,11 +47,11 @@ pub(crate) fn validate_traces<'py>(
         let set = settings(set)?;
         let machine = drive.as_ref().map(|drive| drive.changed(&set));
         let machine = machine.transpose().map_err(run_error)?;
-        let plan = TraceOptions::of(more)?.plan;
+        let plan = TraceOptions::of(options)?.plan;
         let observer = PythonObserver::new(None, None);
         let compared = py.detach(|| {
             let found = find_traces(&paths, machine.as_ref().map(|_| ""), &observer);
-            // One clear exception: the first path that cannot be used.
+            // One exception, for the first path that cannot be used.
             if let Some((_, error)) = found.failures.into_iter().next() {
                 return Err(error);
             }
@@ -242,14 +242,14 @@ fn measured(
 
 /// Fits a drive to measured traces; the package's `calibrate` describes it.
 #[pyfunction]
-#[pyo3(signature = (drive, traces, holdout, keep, more))]
+#[pyo3(signature = (drive, traces, holdout, keep, options))]
 pub(crate) fn calibrate_drive(
     py: Python<'_>,
     drive: &Bound<'_, PyAny>,
     traces: &Bound<'_, PyAny>,
     holdout: f64,
     keep: Vec<String>,
-    more: Option<&Bound<'_, PyDict>>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Calibration> {
     guarded(|| {
         let drive = Drive::of_argument(drive)?;
@@ -276,7 +276,7 @@ pub(crate) fn calibrate_drive(
                 )));
             }
         }
-        let options = TraceOptions::of(more)?;
+        let options = TraceOptions::of(options)?;
         let names: Vec<String> = paths
             .iter()
             .map(|path| {

@@ -30,7 +30,7 @@ enum Message {
     End(Box<Plan>, Box<Result<Summary, RunError>>),
 }
 
-/// An iterator over the requests of a simulation that is running, batch by batch.
+/// An iterator over batches of the requests of a running simulation.
 ///
 /// The simulation is at most a few batches ahead, and ends when the iterator is deleted. After the
 /// last batch, ``result`` is the ``Result`` without requests.
@@ -51,7 +51,7 @@ impl BatchIterator {
         guarded(|| self.next(py))
     }
 
-    /// The result of the whole simulation; ``None`` until the last batch has been read.
+    /// The result of the whole simulation; ``None`` until the iteration has ended.
     #[getter]
     fn result(&self, py: Python<'_>) -> Option<Py<SimulationResult>> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,7 @@ fn run(mut plan: Box<Plan>, rows: usize, sender: &SyncSender<Message>) {
 
 /// Begins a simulation, and returns an iterator over its requests.
 #[pyfunction]
-#[pyo3(signature = (drive, workload, seed, rows, warmup, set, progress, more, scheduler, place))]
+#[pyo3(signature = (drive, workload, seed, rows, warmup, set, progress, options, scheduler, place))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn simulate_in_batches(
     drive: Bound<'_, PyAny>,
@@ -134,7 +134,7 @@ pub(crate) fn simulate_in_batches(
     warmup: u64,
     set: Option<Bound<'_, PyDict>>,
     progress: Option<Bound<'_, PyAny>>,
-    more: Option<Bound<'_, PyDict>>,
+    options: Option<Bound<'_, PyDict>>,
     scheduler: Option<Bound<'_, PyAny>>,
     place: Option<Bound<'_, PyAny>>,
 ) -> PyResult<BatchIterator> {
@@ -151,7 +151,7 @@ pub(crate) fn simulate_in_batches(
             warmup,
             set,
             progress,
-            more,
+            options,
             scheduler,
             place,
         })?);

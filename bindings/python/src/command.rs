@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 
 use crate::errors::guarded;
 
-/// Runs the command, and returns its exit status. ``program`` has the words that start it again.
+/// Runs the command, and returns its exit status. ``program`` has the words that start the command
+/// again.
 #[pyfunction]
 pub(crate) fn run_command(
     py: Python<'_>,

@@ -9,22 +9,22 @@ use traxtent_model::disk::{
     Disk as ModelDisk, DiskError, Fault, MemoryMedia, PowerCutResult, Scenario, Tearing,
 };
 use traxtent_model::drive::Breakdown;
-use traxtent_units::Span;
+use traxtent_units::{Count, Span};
 
 use crate::drive::Drive;
 use crate::errors::{device_error, guarded, input_error};
 use crate::request::{ms, span, span_problem};
 use crate::values::setting_text;
 
-/// The most bytes of one read.
+/// The largest number of bytes in one read.
 const READ_BYTES_MAX: u64 = 1 << 30;
 
-/// A disk with data in memory and a clock of its own, which faults can be injected into.
+/// A disk with its data in memory and a clock of its own. Faults can be injected into it.
 ///
-/// Each call runs one command to its end, advances the clock, and returns how long the command
-/// took, in milliseconds of simulated time. If the drive's profile has a volatile write cache,
-/// writes are not durable before a flush, and a power cut can lose them. The same calls with the
-/// same seeds give the same data and times.
+/// ``read``, ``write``, ``flush``, ``trim`` and ``write_zeroes`` run one command to its end, and
+/// advance the clock. All but ``read`` return the response time, in milliseconds of simulated time.
+/// If the drive's profile has a volatile write cache, writes are not durable before a flush, and a
+/// power cut can lose them. The same calls with the same seeds give the same data and times.
 ///
 /// A disk cannot be pickled, because it has the state of a drive and data of any size. To use one
 /// in another process, create it there from a ``Drive``, which can be pickled.
@@ -39,8 +39,8 @@ pub(crate) struct Disk {
 
 /// The effect of a power cut on the writes that were not durable.
 ///
-/// ``seed`` determined it; ``kept``, ``lost`` and ``torn`` count the writes that are on the media
-/// completely, not at all, and in part.
+/// ``seed`` is the seed that determined it. ``kept``, ``lost`` and ``torn`` count the writes that
+/// are on the media completely, not at all, and in part.
 #[pyclass(frozen, get_all, eq, module = "traxtent")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct PowerCut {
@@ -144,7 +144,7 @@ impl Disk {
         self.lock().capacity().0
     }
 
-    /// The bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     #[getter]
     fn sector_bytes(&self) -> u32 {
         self.lock().sector_bytes()
@@ -156,7 +156,7 @@ impl Disk {
         ms(Span(self.lock().now().0))
     }
 
-    /// The bytes of completed writes that are not durable.
+    /// The number of bytes of completed writes that are not durable.
     #[getter]
     fn unflushed_bytes(&self) -> u64 {
         self.lock().unflushed_bytes()
@@ -173,13 +173,15 @@ impl Disk {
                 .is_none_or(|end| end > disk.capacity().0);
             if beyond {
                 let what = format!(
-                    "read of {sectors} sectors at LBN {lbn}: the drive ends before LBN {}",
+                    "read of {} at LBN {lbn}: the drive ends before LBN {}",
+                    Count(sectors, "sector"),
                     disk.capacity()
                 );
                 return Err(input_error(what));
             }
             if bytes > READ_BYTES_MAX || bytes == 0 {
-                let what = format!("sectors: {sectors}: expected at least 1, and at most 1 GiB");
+                let what =
+                    format!("sectors: {sectors}: expected at least 1 sector, and at most 1 GiB");
                 return Err(input_error(what));
             }
             let mut data = vec![0; bytes as usize];
@@ -272,7 +274,9 @@ impl Disk {
         })
     }
 
-    /// Schedules the faults of a scenario, which is text in TOML with times from the disk's start.
+    /// Schedules the faults of a scenario, in place of those that an earlier one scheduled.
+    ///
+    /// ``scenario`` is text in TOML, with times since the disk's clock was 0.
     fn schedule_faults(&self, scenario: &str) -> PyResult<()> {
         guarded(|| {
             let scenario = Scenario::from_toml(scenario).map_err(input_error)?;

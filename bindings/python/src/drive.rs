@@ -21,7 +21,7 @@ use crate::values::{setting_text, to_python};
 ///
 /// ``target`` is a built-in drive's name (see ``drives()``), a profile (``"my.toml"``), or DiskSim
 /// parameters (``"disksim:FILE"``, or ``"disksim:FILE#DISK"`` for one of several disks). A drive is
-/// immutable. It can be pickled: its figures travel with it, so that the other process needs no
+/// immutable. It can be pickled, with its figures, so that the process that unpickles it needs no
 /// file.
 ///
 /// Raises ``InputError`` for an unknown name or invalid content, and ``FileError`` if a file cannot
@@ -78,7 +78,7 @@ impl Drive {
         })
     }
 
-    /// Returns the drive that an argument names or is.
+    /// Returns the drive of an argument, which is a `Drive` or a target.
     pub(crate) fn of_argument(argument: &Bound<'_, PyAny>) -> PyResult<Drive> {
         if let Ok(drive) = argument.cast::<Drive>() {
             return Ok(drive.get().clone());
@@ -136,7 +136,7 @@ impl Drive {
     }
 }
 
-/// Returns a target that is a text or a path.
+/// Returns the text of a target that is given as a text or a path.
 pub(crate) fn target_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = argument.extract::<String>() {
         return Ok(text);
@@ -144,7 +144,7 @@ pub(crate) fn target_text(argument: &Bound<'_, PyAny>) -> PyResult<String> {
     let path: PathBuf = argument.extract()?;
     let text = path.to_str().map(str::to_owned);
     let text = text.ok_or_else(|| input_error(format!("{}: is not UTF-8", path.display())))?;
-    // A path without a separator would be taken for a name.
+    // A path without a slash or a dot would be taken for a name.
     Ok(match text.contains(['/', '.']) {
         true => text,
         false => format!("./{text}"),
@@ -199,7 +199,7 @@ impl Drive {
         Ok(self.only()?.geometry.capacity().0)
     }
 
-    /// The bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     #[getter]
     fn sector_bytes(&self) -> PyResult<u32> {
         Ok(self.only()?.profile.sector.logical_bytes)

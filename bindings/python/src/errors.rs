@@ -28,8 +28,9 @@ pyo3::create_exception!(
     "Work that was stopped before its end."
 );
 
-/// The exceptions with two base classes, which the macro cannot create.
+/// The class `InputError`. It has two base classes, so the macro cannot create it.
 static INPUT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+/// The class `FileError`, with two base classes too.
 static FILE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn two_bases<'py>(
@@ -114,8 +115,8 @@ pub(crate) fn run_error(error: RunError) -> PyErr {
 }
 
 thread_local! {
-    /// The number of calls of [`guarded`] in which this thread is. Unless it is 0, a panic becomes
-    /// an exception.
+    /// The number of nested calls of [`guarded`] in this thread. Unless it is 0, a panic becomes an
+    /// exception.
     static GUARDED: Cell<u32> = const { Cell::new(0) };
     /// The message and the place of the last guarded panic.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };

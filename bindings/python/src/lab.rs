@@ -1,4 +1,4 @@
-//! The papers' experiments. `python/traxtent/lab.py` runs each by the command.
+//! The papers' experiments. `python/traxtent/lab.py` runs each with the command.
 
 use pyo3::prelude::*;
 use traxtent_experiments::{Experiment, Selection};

@@ -37,7 +37,7 @@ pub(crate) fn excluded_blocks(
     })
 }
 
-/// Several drives as one, in stripes: of whole tracks of similar size, or of a fixed size.
+/// Several drives as one, in stripes whose chunks are whole tracks or have a fixed size.
 ///
 /// ``level`` is ``raid-0``, ``raid-1``, ``raid-4`` or ``raid-5``. ``maps`` are the track maps of
 /// the members. ``chunks`` is ``tracks``, ``largest-track`` or ``smallest-track``, or a number of
@@ -54,7 +54,7 @@ pub(crate) struct RaidArray {
 /// The place of an array's sector on its members.
 ///
 /// ``member`` is the number of the drive, ``lbn`` the sector on it, ``stripe`` the number of the
-/// stripe, and ``parity_member`` the drive with its parity, or ``None``.
+/// stripe, and ``parity_member`` the number of the drive with the stripe's parity, or ``None``.
 #[pyclass(frozen, get_all, eq, module = "traxtent")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct ArrayLocation {
@@ -179,13 +179,13 @@ impl RaidArray {
         self.maps.clone()
     }
 
-    /// The stripes of the array as a track map: a request within one uses each member once.
+    /// The stripes of the array as a track map. A request within one uses a member at most once.
     #[getter]
     fn stripe_map(&self, py: Python<'_>) -> PyResult<TrackMap> {
         guarded(|| Ok(self.map(py.detach(|| self.array.stripe_map()))))
     }
 
-    /// The data chunks of the array as a track map: a request within one uses one member.
+    /// The data chunks of the array as a track map. A read within one uses one member.
     #[getter]
     fn chunk_map(&self, py: Python<'_>) -> PyResult<TrackMap> {
         guarded(|| Ok(self.map(py.detach(|| self.array.chunk_map()))))

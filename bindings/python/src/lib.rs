@@ -6,7 +6,7 @@
 //! # Invariants
 //! The GIL is released during simulations, probes and work on files. Every error of the other
 //! crates, and every panic, becomes an exception of `errors`. Drives, maps, requests and results
-//! are immutable and can be pickled; a `Disk` is neither.
+//! are immutable and can be pickled. A `Disk` is mutable, and cannot be pickled.
 
 #![allow(
     unsafe_code,

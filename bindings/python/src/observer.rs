@@ -1,4 +1,4 @@
-//! Progress, warnings and Ctrl-C of long work.
+//! Progress, warnings and Ctrl-C during long work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -68,8 +68,8 @@ impl PythonObserver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the collected warnings, and returns the result of the work: its exception if Python
-    /// has stopped it.
+    /// Ends the display of progress, and returns the result of the work, or the exception that
+    /// stopped it. If the work has succeeded, shows the collected warnings.
     pub(crate) fn finish<T>(&self, py: Python<'_>, result: Result<T, RunError>) -> PyResult<T> {
         let (warnings, exception, report) = {
             let mut state = self.lock();
@@ -158,8 +158,8 @@ impl Observer for PythonObserver {
 }
 
 /// Does work in a thread of its own, while this thread checks for signals and shows progress. Work
-/// whose own threads ask whether to stop needs this, because Python handles signals in its main
-/// thread only. A panic becomes an exception.
+/// whose own threads ask whether to stop needs this, because Python handles signals only in
+/// its main thread. A panic becomes an exception.
 pub(crate) fn in_thread<T: Send>(
     observer: &PythonObserver,
     work: impl FnOnce(&StopWatch<'_>) -> T + Send,

@@ -88,14 +88,14 @@ impl PythonRequest {
 /// It shows the queue at the moment of a decision, and raises ``InputError`` afterwards.
 #[pyclass(frozen, name = "WaitingQueue", module = "traxtent")]
 pub(crate) struct PythonQueue {
-    /// The queue during a call of the scheduler. The lifetime is not the true one, which an object
-    /// in Python cannot have.
+    /// The queue during a call of the scheduler, and `None` afterwards. The lifetime is extended,
+    /// because a Python object cannot have a lifetime parameter.
     current: Mutex<Option<Waiting<'static>>>,
 }
 
 impl PythonQueue {
-    /// Passes the queue to a function, which must not call Python. The queue cannot end meanwhile,
-    /// since its end needs the lock.
+    /// Passes the queue to a function, which must not call Python. The lock, which is held
+    /// meanwhile, keeps the queue valid.
     fn with<T>(&self, read: impl FnOnce(&Waiting<'_>) -> T) -> PyResult<T> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = current.as_ref().ok_or_else(|| {
@@ -156,7 +156,8 @@ impl PythonQueue {
     }
 
     /// Returns the time in milliseconds until the first sector of each request is under the head:
-    /// seek, settle and rotation. It is 0 for a read whose first sector is in the buffer.
+    /// seek, settle and rotation. It is 0 for a read whose first sector is in the buffer, or about
+    /// to be.
     fn access_ms(&self) -> PyResult<Vec<f64>> {
         self.with(|waiting| {
             let time = |index| waiting.positioning(index).map_or(f64::INFINITY, ms);

@@ -119,7 +119,7 @@ struct Choices {
 /// Finds the tracks of a simulated drive by requests alone, as ``traxtent probe`` does.
 ///
 /// ``algorithm`` is ``tree``, ``angle``, ``scan``, ``walk``, ``jump`` or ``dixtrac``; by default,
-/// the fastest that the drive supports. On a drive that does not translate addresses, ``angle``
+/// ``tree``. On a drive that does not translate addresses, ``angle``
 /// replaces an algorithm that needs translations. ``verify`` selects the predicted boundaries that
 /// are tested: ``none``, ``sample`` or ``full``. ``region`` is a pair of LBNs; the second is the
 /// first LBN after the region. ``noise`` is the seed of noise in the measured times, if any.

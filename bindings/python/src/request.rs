@@ -10,7 +10,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 use crate::errors::{guarded, input_error};
 use crate::values::NewArguments;
 
-/// The latest time of a request, in milliseconds: about 100 days.
+/// The largest time that an argument may have, in milliseconds: about 100 days.
 const MS_MAX: f64 = 9e9;
 
 const PS_PER_MS: f64 = 1e9;
@@ -82,7 +82,7 @@ pub(crate) fn span_problem(name: &str, ms: f64) -> String {
     format!("{name}: {ms}: expected a number of milliseconds from 0 to {MS_MAX:e}")
 }
 
-/// Returns a time in milliseconds, as the same number as in the command's Parquet log.
+/// Returns a time in milliseconds: exactly the number in the command's Parquet log.
 #[inline]
 pub(crate) fn ms(time: Span) -> f64 {
     time.0 as f64 / PS_PER_MS

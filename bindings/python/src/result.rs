@@ -143,7 +143,8 @@ impl SimulationResult {
         self.steps.clone()
     }
 
-    /// Returns the distribution of response times and its components as a picture in SVG.
+    /// Returns an SVG picture of the distribution of response times, and of the mean components of
+    /// a response time.
     #[pyo3(signature = (*, log_x=false, log_y=false))]
     fn to_svg(&self, py: Python<'_>, log_x: bool, log_y: bool) -> PyResult<String> {
         guarded(|| {

@@ -261,7 +261,7 @@ fn push(column: &mut Column, cell: &Cell) -> Option<()> {
     Some(())
 }
 
-/// Returns a cell as Python's value.
+/// Returns a cell as a Python value.
 pub(crate) fn to_object<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {
     match cell {
         Cell::Empty => Ok(py.None().into_bound(py)),
@@ -272,13 +272,13 @@ pub(crate) fn to_object<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py
     }
 }
 
-/// Returns cells as a list of Python's values.
+/// Returns cells as a list of Python values.
 pub(crate) fn to_objects<'py>(py: Python<'py>, cells: &[Cell]) -> PyResult<Bound<'py, PyList>> {
     let objects = cells.iter().map(|cell| to_object(py, cell));
     PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Returns Python's values as cells of these kinds. `None` is an empty cell.
+/// Returns Python values as cells of these kinds. `None` is an empty cell.
 pub(crate) fn to_cells(values: &[Bound<'_, PyAny>], kinds: &[Kind]) -> PyResult<Vec<Cell>> {
     let cell = |(value, kind): (&Bound<'_, PyAny>, &Kind)| {
         if value.is_none() {

@@ -52,13 +52,14 @@ pub(crate) struct Arguments<'py> {
     pub(crate) warmup: u64,
     pub(crate) set: Option<Bound<'py, PyDict>>,
     pub(crate) progress: Option<Bound<'py, PyAny>>,
-    /// The options that only the signature in Python lists.
-    pub(crate) more: Option<Bound<'py, PyDict>>,
+    /// The arguments from which [`TraceOptions`] is made.
+    pub(crate) options: Option<Bound<'py, PyDict>>,
     pub(crate) scheduler: Option<Bound<'py, PyAny>>,
     pub(crate) place: Option<Bound<'py, PyAny>>,
 }
 
-/// The options that only `simulate`'s signature in Python lists.
+/// The further arguments of `simulate`, which only its signature in Python lists: the options of a
+/// trace, and further drives.
 #[derive(Default)]
 pub(crate) struct TraceOptions {
     pub(crate) plan: TracePlan,
@@ -69,7 +70,7 @@ impl Plan {
     pub(crate) fn new(arguments: &Arguments<'_>) -> PyResult<Plan> {
         let py = arguments.drive.py();
         let drive = Drive::of_argument(&arguments.drive)?;
-        let options = TraceOptions::of(arguments.more.as_ref())?;
+        let options = TraceOptions::of(arguments.options.as_ref())?;
         let set = settings(arguments.set.as_ref())?;
         let fault = Fault::default();
         let mut machine = (*drive.machine).clone();
@@ -259,7 +260,10 @@ impl Plan {
 }
 
 /// Simulates a source, and passes each outcome on: to `tell` at once, and to `sink` after the
-/// warm-up. Returns the error, or `None` if the observer has stopped the run.
+/// warm-up.
+///
+/// # Errors
+/// Returns the error of the simulation, or `None` if the observer has stopped the run.
 fn follow(
     run: &SimulationRun,
     host: &mut Host,
@@ -297,7 +301,7 @@ fn follow(
     }
 }
 
-/// Returns the text of a workload that is a text or a path.
+/// Returns the text of a workload that is a text or a path, and `None` for other objects.
 fn named(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if object.is_instance_of::<PyString>() {
         return object.extract().map(Some);
@@ -327,15 +331,15 @@ fn pace(trace: &TracePlan, records: &TableRecords) -> PyResult<ReplayPace> {
     let pace = trace.pace.unwrap_or(ReplayPace::Recorded { speed: 1.0 });
     if !records.has_times() && is_ordered(trace) {
         return Err(input_error(
-            "the table has no column at_ms; add it, or replay it as fast as completions allow with \
-             replay=\"closed:1\"",
+            "the table has no column at_ms; add it, or replay the table as fast as completions \
+             allow with replay=\"closed:1\"",
         ));
     }
     match (pace, trace.speed) {
         (pace, None) => Ok(pace),
         (ReplayPace::Recorded { .. }, Some(speed)) => Ok(ReplayPace::Recorded { speed }),
         _ => Err(input_error(
-            "speed applies only to recorded times; add replay=\"recorded\"",
+            "speed applies only to recorded times; use replay=\"recorded\"",
         )),
     }
 }
@@ -434,7 +438,7 @@ fn columns(texts: &[(String, Vec<String>)]) -> PyResult<Option<ColumnSpec>> {
 ///
 /// The package's `simulate` describes the arguments, and passes them on.
 #[pyfunction]
-#[pyo3(signature = (drive, workload, seed, log, warmup, set, progress, more, scheduler, place))]
+#[pyo3(signature = (drive, workload, seed, log, warmup, set, progress, options, scheduler, place))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn simulate_run(
     py: Python<'_>,
@@ -445,7 +449,7 @@ pub(crate) fn simulate_run(
     warmup: u64,
     set: Option<Bound<'_, PyDict>>,
     progress: Option<Bound<'_, PyAny>>,
-    more: Option<Bound<'_, PyDict>>,
+    options: Option<Bound<'_, PyDict>>,
     scheduler: Option<Bound<'_, PyAny>>,
     place: Option<Bound<'_, PyAny>>,
 ) -> PyResult<SimulationResult> {
@@ -457,7 +461,7 @@ pub(crate) fn simulate_run(
             warmup,
             set,
             progress,
-            more,
+            options,
             scheduler,
             place,
         };

@@ -55,7 +55,7 @@ struct Columns {
     fua: Option<usize>,
 }
 
-/// The requests of a table with the columns `lbn` and `sectors`, and if needed `at_ms` (or
+/// The requests of a table with the columns `lbn` and `sectors`, and optionally `at_ms` (or
 /// `issued_ms`), `op`, `device` and `fua`.
 pub(crate) struct TableRecords {
     stream: TableStream,
@@ -247,9 +247,9 @@ impl Iterator for TableRecords {
     }
 }
 
-/// Clients in Python: each is an iterator of requests, and has one request outstanding. An iterator
-/// with `send` receives the completion of its request; one without can issue requests at given
-/// times without waiting.
+/// Clients in Python: each is an iterator of requests. An iterator with `send` has one request
+/// outstanding, and receives its completion. One without `send` issues requests that have a time
+/// without waiting for earlier ones, and other requests once all earlier ones are complete.
 pub(crate) struct ClientSource {
     clients: Vec<Client>,
     /// The completions that the clients have not seen.
@@ -265,7 +265,7 @@ struct Client {
     receives: bool,
     begun: bool,
     state: ClientState,
-    /// The requests that are not complete, by their tags.
+    /// The tags of the requests that are not complete.
     outstanding: Vec<u64>,
     last_completed: SimTime,
 }
@@ -275,14 +275,14 @@ enum ClientState {
     Idle,
     /// A request that is due at a time.
     Due(SimTime, request::Request),
-    /// A request that is issued some time after a completion.
+    /// A request that waits until all outstanding ones are complete.
     Held(request::Request),
     Ended,
 }
 
 impl ClientSource {
-    /// Returns the source of a Python object: a generator function, a generator, a list of
-    /// generators, or an iterable of requests.
+    /// Returns the source of a Python object: a generator function, a generator, a list or tuple of
+    /// these, or an iterable of requests.
     pub(crate) fn new(object: &Bound<'_, PyAny>, fault: Fault) -> PyResult<ClientSource> {
         let object = match object.is_callable() && !object.hasattr("__next__")? {
             true => object.call0()?,
@@ -331,7 +331,7 @@ impl ClientSource {
         Arc::clone(&self.completed)
     }
 
-    /// Gives the clients their completions, and asks those that can issue for their next requests.
+    /// Passes completions to the clients, and asks those that need not wait for a next request.
     fn advance(&mut self) -> PyResult<()> {
         let completed = {
             let mut completed = self
@@ -455,6 +455,6 @@ impl RequestSource for ClientSource {
     }
 
     fn complete(&mut self, _: u64, _: SimTime) {
-        // The simulation also passes the outcome itself, with its breakdown.
+        // The whole outcome, with its breakdown, comes through `completions`.
     }
 }

@@ -52,7 +52,7 @@ impl StopFlag {
         StopFlag::default()
     }
 
-    /// Stops all runs that have this flag, within some thousand requests.
+    /// Stops all runs that have this flag, within a few thousand requests.
     fn set(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.set = true;
@@ -71,7 +71,7 @@ fn arguments<'py>(
     seed: Option<u64>,
     warmup: u64,
     set: Option<Bound<'py, PyDict>>,
-    more: Option<Bound<'py, PyDict>>,
+    options: Option<Bound<'py, PyDict>>,
 ) -> Arguments<'py> {
     let progress = PyBool::new(drive.py(), false).to_owned().into_any();
     Arguments {
@@ -81,7 +81,7 @@ fn arguments<'py>(
         warmup,
         set,
         progress: Some(progress),
-        more,
+        options,
         scheduler: None,
         place: None,
     }
@@ -96,10 +96,10 @@ pub(crate) fn check_run(
     seed: Option<u64>,
     warmup: u64,
     set: Option<Bound<'_, PyDict>>,
-    more: Option<Bound<'_, PyDict>>,
+    options: Option<Bound<'_, PyDict>>,
 ) -> PyResult<(String, Option<u64>, Option<u64>)> {
     guarded(|| {
-        let plan = Plan::new(&arguments(drive, workload, seed, warmup, set, more))?;
+        let plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options))?;
         let workload = &plan.run.workload;
         let seed = workload.is_seeded().then_some(plan.run.seed);
         Ok((workload.describe(), seed, workload.count()))
@@ -108,7 +108,7 @@ pub(crate) fn check_run(
 
 /// Simulates one run. Returns its figures, one for each of `figure_names()`.
 #[pyfunction]
-#[pyo3(signature = (drive, workload, seed, warmup, set, more, stop=None))]
+#[pyo3(signature = (drive, workload, seed, warmup, set, options, stop=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "only one function of the package calls it"
@@ -120,17 +120,17 @@ pub(crate) fn run_figures<'py>(
     seed: Option<u64>,
     warmup: u64,
     set: Option<Bound<'py, PyDict>>,
-    more: Option<Bound<'py, PyDict>>,
+    options: Option<Bound<'py, PyDict>>,
     stop: Option<&StopFlag>,
 ) -> PyResult<Bound<'py, PyList>> {
     guarded(|| {
-        let mut plan = Plan::new(&arguments(drive, workload, seed, warmup, set, more))?;
+        let mut plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options))?;
         if let Some(stop) = stop {
             stop.watch(&plan.observer);
         }
         let summary = py.detach(|| plan.execute(|_| true));
         let mut summary = plan.outcome(py, summary)?;
-        // Determining the percentiles sorts the response times, without the GIL.
+        // The percentiles require sorting the response times, which does not need the GIL.
         let cells = py.detach(|| figure_cells(&mut summary));
         to_objects(py, &cells)
     })

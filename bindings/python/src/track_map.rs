@@ -13,7 +13,7 @@ use traxtent_units::{Lbn, Sectors};
 use crate::arrow::{self, Batch, Column, ColumnKind, Field};
 use crate::errors::{guarded, input_error};
 
-/// The number of bytes of a sector if a list of tracks does not state it.
+/// The sector size in bytes assumed for a list of tracks, which does not state it.
 const LIST_SECTOR_BYTES: u32 = 512;
 
 /// The tracks of a drive: the LBNs at which they begin, in order and without gaps.
@@ -130,8 +130,9 @@ impl TrackMap {
     /// with one column, a NumPy array, or any iterable of integers. ``sector_bytes`` is the size of
     /// a sector.
     ///
-    /// Raises ``InputError`` if they are not ascending, if there are fewer than two, or if
-    /// ``sector_bytes`` is neither 512 nor 4096.
+    /// Raises ``InputError`` if a number is negative or not above the one before it, if a track is
+    /// too long, if there are fewer than two numbers, or if ``sector_bytes`` is neither 512 nor
+    /// 4096.
     #[classmethod]
     #[pyo3(signature = (boundaries, *, sector_bytes=512))]
     fn from_boundaries(
@@ -231,7 +232,7 @@ impl TrackMap {
         Boundaries::new(self.boundary_lbns())
     }
 
-    /// The sectors of each track, in the same form as ``boundaries``.
+    /// The number of sectors of each track, in the same form as ``boundaries``.
     #[getter]
     fn sizes(&self) -> Boundaries {
         let sizes = self.file.tracks.tracks();
@@ -250,7 +251,7 @@ impl TrackMap {
         self.file.tracks.end().0
     }
 
-    /// The bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     #[getter]
     fn sector_bytes(&self) -> u32 {
         self.file.identity.logical_bytes
@@ -375,7 +376,7 @@ impl Boundaries {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        // A producer may ignore the request, says the interface.
+        // The interface allows a producer to ignore the requested schema.
         let _ = requested_schema;
         let field = Field {
             name: String::new(),

@@ -98,7 +98,7 @@ pub(crate) fn of_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(Value::Object(object))
 }
 
-/// Returns a JSON value as Python's.
+/// Returns a JSON value as a Python value.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Null => Ok(py.None().into_bound(py)),

@@ -22,10 +22,10 @@ class Verdict:
         requests: The number of requests that were compared.
         rms_ms: The demerit: the root mean square horizontal distance between the distributions of
             simulated and measured response times, in milliseconds.
-        rms_binned_ms: The same from histograms, as by DiskSim's tool ``rms``.
+        rms_binned_ms: The same from histograms, like DiskSim's tool ``rms``.
         rms_share: The demerit as a share of the measured mean.
         mean_ms: The mean of the simulated response times.
-        measured_mean_ms: The mean of the measured ones.
+        measured_mean_ms: The mean of the measured response times.
         noise_p95_ms: The demerit that 19 of 20 perfect models would stay below.
         noise_median_ms: The median of the demerits of perfect models.
         hits: The agreement on reads from the buffer, or None if it cannot be determined.
@@ -58,8 +58,8 @@ def validate(
     """Compare simulated response times with measured ones, as ``traxtent validate`` does.
 
     Args:
-        paths: A trace with measured times, the DiskSim parameters beside it, or a directory of
-            both; or several.
+        paths: A trace with measured times, the DiskSim parameters beside one, or a directory of
+            traces and parameters; or a sequence of these.
         more: Further paths.
         drive: Replay every trace on this drive. Without it, ``NAME.trace`` needs ``NAME.parv``.
         set: Figures to replace in every drive.
@@ -84,12 +84,12 @@ def calibrate(
     keep: Iterable[str] = (),
     **options: Any,
 ) -> Calibration:
-    """Fit a drive to measured traces, and judge the fit on the rest of them.
+    """Fit a drive to the first part of each measured trace, and judge the fit on the rest.
 
     Args:
         drive: The drive to begin with.
         traces: A trace with measured times, or several.
-        holdout: The share at the end of each trace that is only judged, from 0.1 to 0.9.
+        holdout: The share of each trace, at its end, on which the fit is judged, from 0.1 to 0.9.
         keep: The keys of figures that are not changed.
         options: The options for reading traces, as for `simulate`.
 
@@ -103,7 +103,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem of alignment.
+    """An alignment problem.
 
     Attributes:
         rule: The name of the rule, such as ``partition-start``.
@@ -130,7 +130,7 @@ def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[F
 
     Args:
         paths: Images or devices. Without any, the drives of this machine are checked.
-        drive: The drive that holds them; its tracks are then checked too.
+        drive: The drive that holds them. If it is given, alignment to its tracks is checked too.
 
     Returns:
         The findings, the worst first. A file that cannot be understood is a finding too.

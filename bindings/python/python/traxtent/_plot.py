@@ -60,7 +60,7 @@ def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:
 
 
 def to_html(result: Result) -> str:
-    """Return the figures as a table, with the distribution."""
+    """Return the figures as an HTML table, followed by the plot of the distribution."""
     rows = []
     for key, value in result.summary.items():
         if isinstance(value, dict):
@@ -72,5 +72,5 @@ def to_html(result: Result) -> str:
 
 
 def number(value: object) -> str:
-    """Return a value with a reasonable number of digits."""
+    """Return a value as text; a float has four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar of tqdm if that is installed, or the user's own function."""
+"""Progress of long work: a bar of tqdm, a line of text, or the user's own function."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ Reporter = Callable[[int, "int | None", bool], object]
 
 
 def reporter(progress: Any, total: int | None) -> Reporter | None:
-    """Return the function that shows progress: requests done, all requests, whether it is the end.
+    """Return the function that shows progress, or None if progress is not shown.
 
-    `progress` is a function of (done, total), True, False, or None: a bar if standard error is a
-    terminal or a notebook, and tqdm is installed.
+    Its arguments are the requests done, their total, and whether this is the last call.
+
+    `progress` is a function of (done, total), True, False or None. True shows a bar, or a line of
+    text if tqdm is not installed. None shows a bar if standard error is a terminal or a notebook,
+    and tqdm is installed.
     """
     if progress is False:
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traxtent._sweep_plan import SweepRun
 
 _NAME = re.compile(r"runs-[0-9a-f]{16}-(?P<content>[0-9a-f]{16})(-[0-9]+)?\.parquet")
-"""The names of the files: a digest of the runs, and one of the content."""
+"""The names of the files, with a digest of the runs and one of the content."""
 
 _TEMPORARY = re.compile(r"\.runs-[0-9a-f]{16}\.parquet|\.traxtent-.*")
 """The names of files that are being written."""
@@ -26,18 +26,18 @@ _TEMPORARY = re.compile(r"\.runs-[0-9a-f]{16}\.parquet|\.traxtent-.*")
 _NAMES_SHOWN = 3
 """The number of unusable files that a warning names."""
 
-_BLOCK = 1 << 20
-"""The bytes that are read at a time."""
+_BLOCK_BYTES = 1 << 20
+"""The number of bytes that are read at a time."""
 
 _DIGESTS_KEPT = 64
-"""The number of digests of files that a process keeps."""
+"""The largest number of file digests that a process keeps."""
 
 
 class RunFiles:
     """A folder with the runs that a sweep has finished, several in each file.
 
     A file appears whole or not at all: it is written under another name, synchronized to the disk,
-    and then linked. Its name has a digest of its content, which is compared before it is read.
+    and then linked. Its name has a digest of its content, which is checked before runs are read.
     """
 
     def __init__(self, folder: str) -> None:
@@ -49,7 +49,7 @@ class RunFiles:
             raise _failure(folder, error) from None
 
     def read(self) -> dict[str, list[Any]]:
-        """Return the figures of all kept runs, by their digests. Warns once of unusable files."""
+        """Return the figures of all kept runs, by run digest. Warn once about unusable files."""
         runs: dict[str, list[Any]] = {}
         unused = []
         try:
@@ -69,7 +69,7 @@ class RunFiles:
         return runs
 
     def _read(self, name: str, runs: dict[str, list[Any]]) -> str | None:
-        """Read a file. Return its problem, or None if it was read."""
+        """Read a file into `runs`. Return its problem, or None if it was read."""
         path = os.path.join(self.folder, name)
         match = _NAME.fullmatch(name)
         if match is None or not os.path.isfile(path):
@@ -83,7 +83,7 @@ class RunFiles:
         return None
 
     def write(self, table: Table, digests: Sequence[str]) -> None:
-        """Keep the runs that these digests identify."""
+        """Keep the runs of a table, one for each of the digests."""
         own = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
         temporary = os.path.join(self.folder, f".runs-{secrets.token_hex(8)}.parquet")
         try:
@@ -101,14 +101,14 @@ class RunFiles:
             raise _failure(self.folder, error) from None
 
     def _name(self, temporary: str, stem: str) -> None:
-        """Give a file its name. Unlike a rename, a link replaces no file."""
+        """Give a file its name. Unlike a rename, a link does not replace an existing file."""
         for attempt in range(1, 1000):
             suffix = "" if attempt == 1 else f"-{attempt}"
             try:
                 os.link(temporary, os.path.join(self.folder, f"{stem}{suffix}.parquet"))
                 return
             except FileExistsError:
-                # It was damaged, or another sweep has made the same runs at the same time.
+                # The existing file is damaged, or another sweep has made the same runs meanwhile.
                 continue
 
 
@@ -129,7 +129,7 @@ def run_digest(run: SweepRun, drive: str) -> str:
     workload: object = run.content
     if workload is None:
         if not (run.workload is None or isinstance(run.workload, str)):
-            raise InputError("resume: only workloads in the grammar and files can be resumed")
+            raise InputError("resume: only workload lines and files can be resumed")
         workload = [run.workload]
     more = [drive_digest(Drive(target)) for target in dict(run.trace).get("more", ())]
     parts = [build_id(), drive, workload, run.set, run.seed, run.warmup, run.trace, more]
@@ -174,12 +174,12 @@ def file_digest(path: str) -> str:
 
 
 _digests: dict[tuple[str, int, int, int], str] = {}
-"""Digests of files, by name, time of change, size and inode."""
+"""Digests of files, by path, modification time, size and inode."""
 
 
 def _file_digest(path: str) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()

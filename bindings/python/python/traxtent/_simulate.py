@@ -41,31 +41,32 @@ def simulate(
 
     Args:
         drive: A `Drive`, or the target that names it.
-        workload: The requests, which are one of these:
+        workload: The requests, in one of these forms:
 
             - A line of the workload grammar, such as ``"random,read=66%,size=8,count=10000"``.
-            - The path of a trace, plain or as gzip or zstd, or of a TOML file with a workload.
+            - The path of a trace, plain or compressed with gzip or zstd, or of a TOML file with a
+              workload.
             - A table with ``__arrow_c_stream__`` (pyarrow, polars, pandas) and the columns ``lbn``
               and ``sectors``; ``at_ms`` (or ``issued_ms``), the times of issue in milliseconds in
-              ascending order; and optionally ``op`` (``read``, ``write``, ``flush`` or
-              ``verify``), ``device`` and ``fua``.
+              ascending order, unless ``replay`` is ``closed:N``; and optionally ``op`` (``read``,
+              ``write``, ``flush`` or ``verify``), ``device`` and ``fua``.
             - A generator function or generator that yields a `Request` and receives its
               `Completion`: ``done = yield Request(lbn, sectors)``. It has one request outstanding.
               A list of generators stands for several clients, each with one request outstanding.
             - Any other iterable of `Request`. A request with ``at_ms`` is issued at that time, and
               one without it once all earlier ones are complete.
             - None: the workload in the drive's DiskSim parameters.
-        seed: The seed of a synthetic workload, instead of the one in it.
+        seed: The seed of a synthetic workload, instead of the one that it states.
         log: Whether the result keeps one row per request, about 150 bytes each.
-        warmup: The number of requests, the first to complete, that all figures exclude.
+        warmup: Exclude this many requests, the first to complete, from all figures.
         set: Figures to replace in the drive and, as ``workload.KEY``, in the workload.
-        more: The drives of the further devices of a trace, a table or requests.
+        more: The drives of further devices, if a trace, a table or requests use several.
         device: Replay only the requests of this device of a trace.
         format: The trace's format, if it is not recognized.
         columns: Read the trace as text with these columns, such as ``time=1,op=2,lbn=3,sectors=4``.
         units: The units of times and addresses, with ``columns``.
         delimiter: The separator of columns: one character, ``tab`` or ``blanks``.
-        where: Skip lines with other values of a column.
+        where: A column and values, such as ``"2=usr"``. Lines with other values are skipped.
         reads: Values of ``op=`` that mean a read.
         writes: Values of ``op=`` that mean a write.
         arrival: The event of blkparse output that counts as arrival: ``dispatch`` or ``queue``.
@@ -120,7 +121,7 @@ def simulate_batches(
     progress: Progress = None,
     **options: Any,
 ) -> BatchIterator:
-    """Simulate a workload, and hand over its requests batch by batch in bounded memory.
+    """Simulate a workload, and return its requests in batches, in bounded memory.
 
     The simulation runs in another thread, a few batches ahead, and ends when the iterator is
     deleted.
@@ -128,7 +129,7 @@ def simulate_batches(
     Args:
         drive: As for `simulate`.
         workload: As for `simulate`.
-        rows: The number of requests in a batch, from 1 to 2**24.
+        rows: The number of requests in a batch, from 1 to 2**24. The last batch may have fewer.
         seed: As for `simulate`.
         warmup: As for `simulate`.
         set: As for `simulate`.

@@ -18,7 +18,7 @@ from traxtent.typing import DriveLike, Setting, Workload
 
 
 class SweepRow(dict[str, Any]):
-    """A row of a sweep: its cells by column, and in `run` everything to simulate it again."""
+    """A row of a sweep: its cells by column, and in `run` what is needed to simulate it again."""
 
     run: SweepRun
 
@@ -113,11 +113,11 @@ def sweep(
 ) -> SweepTable:
     """Simulate each workload on each drive, with each combination of the grid's values.
 
-    The table has a row per run, in the order of drives, workloads, grid and seeds; the last vary
+    The table has a row per run, in the order of drives, workloads, grid and seeds; seeds vary
     fastest. It does not depend on the executor, on the number of workers, or on the order in which
     runs end. It equals that of ``traxtent sim --summary`` for the same arguments.
 
-    Without an executor, the runs are made by threads on all processors, without the GIL.
+    Without an executor, threads perform the runs without the GIL, by default one per processor.
 
     Args:
         drives: A drive, several, or a mapping of names to drives.
@@ -128,20 +128,21 @@ def sweep(
             ``"queue.scheduler"`` or ``"workload.size"``.
         seeds: The number of seeds with which each synthetic workload is run, or the seeds
             themselves.
-        seed: The first seed. By default, it is that of the workload: 1, unless the workload states
-            another. Each following seed is the next number. Every combination has the same seeds,
-            so that differences between them are not due to chance.
+        seed: The first seed, if ``seeds`` is a number. By default, it is that of the workload: 1,
+            unless the workload states another. Each following seed is the next number. Every
+            combination has the same seeds, so that differences between combinations are not due to
+            chance.
         executor: Any `concurrent.futures.Executor`, such as `ProcessPoolExecutor`,
             ``client.get_executor()`` of Dask, ``MPIPoolExecutor`` of mpi4py, or
             `traxtent.ray.RayExecutor`. Runs are sent to it in chunks that can be pickled; trace
             files must exist under the same path, with the same content, where its workers are.
             Tables and generator functions must be picklable.
-        workers: The number of threads, or of the executor's workers, if the executor does not
-            state it. At most four chunks per worker are outstanding.
+        workers: The number of threads, or of the executor's workers; needed if the executor does
+            not state it. At most four chunks per worker are outstanding.
         resume: A folder in which finished runs are kept as Parquet files, and from which a later
-            call takes them. A run is taken only if its drive, workload, settings, seed and this
-            package are the same. Other files are neither used nor changed.
-        warmup: The number of requests, the first to complete, that all figures exclude.
+            call takes them. A run is taken only if its drive, workload, settings, seed, `warmup`,
+            `trace` and this package are the same. Other files are neither used nor changed.
+        warmup: Exclude this many requests, the first to complete, from all figures.
         trace: The options for replaying a trace, as for `simulate`: ``{"replay": "closed:4"}``.
         progress: True prints a line to standard error whenever runs are finished, with the last of
             them and its seed; False prints nothing; a function is called with the runs done and
@@ -197,11 +198,11 @@ def rerun(
     Args:
         row: A row of a `SweepTable`; or a mapping with the same columns, such as a row of a
             DataFrame or of a saved table.
-        drive: The drive, if the name in the row is not a target. Only for rows of other tables.
-        workload: The workload, if the row's is only a name. Only for rows of other tables.
+        drive: The drive, if the name in the row is not a target. Not for rows of a `SweepTable`.
+        workload: The workload, if the row has only its name. Not for rows of a `SweepTable`.
         log: Whether the result keeps one row per request.
-        warmup: The sweep's `warmup`. Only for rows of other tables.
-        trace: The sweep's `trace`. Only for rows of other tables.
+        warmup: The sweep's `warmup`. Not for rows of a `SweepTable`.
+        trace: The sweep's `trace`. Not for rows of a `SweepTable`.
         progress: As for `simulate`.
 
     Raises:
@@ -265,7 +266,7 @@ def _run_of(
 
 
 def _figures_of(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a summary by the names of the columns."""
+    """Return the figures of a summary, by column name."""
     figures: dict[str, Any] = {}
     for key, value in summary.items():
         if isinstance(value, Mapping):

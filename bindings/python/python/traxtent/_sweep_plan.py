@@ -29,9 +29,10 @@ class SweepRun:
         workload: The workload, without the changes of `set`.
         set: The values of the grid's keys, as `traxtent sim --set` accepts them.
         seed: The seed of a synthetic workload; None if the requests do not depend on one.
-        warmup: The number of requests, the first to complete, that all figures exclude.
+        warmup: The number of requests excluded from all figures: the first to complete.
         trace: The options for replaying a trace.
-        content: The SHA-256 digest of a trace or TOML file, if a worker must check it.
+        content: The SHA-256 digest of a trace or TOML file, if the sweep has an executor or
+            `resume`.
 
     """
 
@@ -46,7 +47,7 @@ class SweepRun:
 
     @property
     def label(self) -> str:
-        """The values that distinguish the run: ``atlas10k2, queue.scheduler=sptf, seed=1``."""
+        """The drive's name, settings and seed: ``atlas10k2, queue.scheduler=sptf, seed=1``."""
         parts = [self.name, *(f"{key}={value}" for key, value in self.set)]
         if self.seed is not None:
             parts.append(f"seed={self.seed}")
@@ -57,7 +58,7 @@ class SweepRun:
 class Block:
     """The runs of a workload on a drive.
 
-    `labels` has the workload in one line, by the values of the keys that change it.
+    `labels` maps the values of the grid's workload keys to the changed workload in one line.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Block:
 
 
 class SweepPlan:
-    """The runs of a sweep in their order: drives, workloads, grid, seeds; the last vary fastest."""
+    """The runs of a sweep in the order drives, workloads, grid, seeds; seeds vary fastest."""
 
     def __init__(
         self, keys: Sequence[tuple[str, list[str]]], warmup: int, trace: Mapping[str, Any]
@@ -121,7 +122,7 @@ class SweepPlan:
     def table(
         self, rows: Sequence[tuple[int, Figures]], digests: Sequence[str] | None = None
     ) -> Table:
-        """Return the table of some runs, given by index and figures."""
+        """Return the table of some runs, given by index and figures, with their digests, if any."""
         cells = []
         for index, figures in rows:
             run = self.run(index)
@@ -140,7 +141,7 @@ def workload_values(point: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 class Planner:
-    """Makes a plan from the arguments of `sweep`, and checks all of its runs."""
+    """Makes a plan from the arguments of `sweep`, and checks every combination with one seed."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class Planner:
         if self.seeds == []:
             raise InputError("seeds: none is given")
         if seed is not None and not isinstance(self.seeds, int):
-            raise InputError("seed: omit it, because seeds states each of them")
+            raise InputError("seed: omit it, because seeds lists all seeds")
         self.seed = seed
         self.warmup = warmup
         self.trace = dict(trace or {})
@@ -203,7 +204,7 @@ class Planner:
         return Block(name, drive, workload, labels, seeds, content)
 
     def _source(self, workload: Workload) -> tuple[Workload, str | None]:
-        """Return the workload, and the digest of its file, if others must find the same one."""
+        """Return the workload, and the digest of its file if workers or `resume` need it."""
         if isinstance(workload, str):
             path = _traxtent.workload_file(workload)
         else:

@@ -25,19 +25,25 @@ Submit = Callable[[list[SweepRun]], Future[Any]]
 """Gives runs to a thread or to an executor's worker."""
 
 _CHUNKS_PER_WORKER = 4
-"""The chunks that an executor has for each of its workers, so that none of them waits."""
+"""The largest number of outstanding chunks per worker. With several, no worker waits."""
 
 _CHUNKS_UNKNOWN = 256
-"""The chunks that an executor has if it does not state its number of workers."""
+"""The largest number of outstanding chunks if the number of workers is not known."""
 
-_WORKERS_SUPPOSED = 16
-"""The number of workers that is assumed, for dividing few runs, if an executor states none."""
+_WORKERS_ASSUMED = 16
+"""The number of workers for which few runs are divided if the number of workers is not known."""
 
 _CHUNK_REQUESTS = 500_000
-"""The requests of an executor's chunk, about half a second: more than the cost of sending it."""
+"""The number of requests aimed at in an executor's chunk.
+
+They take about half a second, which is more than the cost of sending the chunk.
+"""
 
 _CHUNK_REQUESTS_THREADS = 50_000
-"""The requests of a thread's chunk. Nothing is sent, and threads must end at the same time."""
+"""The number of requests aimed at in a thread's chunk.
+
+It is smaller because nothing is sent, and because all threads should end at about the same time.
+"""
 
 _CHUNK_RUNS = 256
 """The largest number of runs in a chunk."""
@@ -52,9 +58,10 @@ _PROGRESS_AFTER_S = 1.0
 def run_chunk(
     runs: Sequence[SweepRun], version: str, stop: StopFlag | None = None
 ) -> tuple[list[Figures], Exception | None]:
-    """Simulate runs until one fails. Return the figures of each, and the exception, if any.
+    """Simulate runs until one fails. Return the figures of the others, and the exception, if any.
 
-    An executor's workers call this. `version` is that of the package that made the sweep.
+    Threads call this with `stop`, and an executor's workers without it. `version` is that of the
+    package that performs the sweep.
     """
     if version != _traxtent.__version__:
         text = f"{socket.gethostname()} has traxtent {_traxtent.__version__}, not {version}"
@@ -203,11 +210,11 @@ class Runner:
             self.failure = (index, error)
 
     def _chunks(self, pending: list[int]) -> Iterator[list[int]]:
-        """Divide the runs, so that all workers have some and a chunk is worth sending."""
+        """Divide the runs into chunks that are worth sending, with some for every worker."""
         goal = _CHUNK_REQUESTS_THREADS if self.executor is None else _CHUNK_REQUESTS
         requests = self.plan.requests or goal
         runs = max(1, min(goal // max(requests, 1), _CHUNK_RUNS))
-        shares = _CHUNKS_PER_WORKER * (self.workers or _WORKERS_SUPPOSED)
+        shares = _CHUNKS_PER_WORKER * (self.workers or _WORKERS_ASSUMED)
         runs = min(runs, -(-len(pending) // shares))
         for start in range(0, len(pending), runs):
             yield pending[start : start + runs]

@@ -432,7 +432,7 @@ def simulate_run(
     warmup: int,
     set: dict[str, Any] | None,
     progress: Any,
-    more: dict[str, Any] | None,
+    options: dict[str, Any] | None,
     scheduler: Any,
     place: Any,
 ) -> Result: ...
@@ -444,7 +444,7 @@ def simulate_in_batches(
     warmup: int,
     set: dict[str, Any] | None,
     progress: Any,
-    more: dict[str, Any] | None,
+    options: dict[str, Any] | None,
     scheduler: Any,
     place: Any,
 ) -> BatchIterator: ...
@@ -454,7 +454,7 @@ def check_run(
     seed: int | None,
     warmup: int,
     set: dict[str, Any] | None,
-    more: dict[str, Any] | None,
+    options: dict[str, Any] | None,
 ) -> tuple[str, int | None, int | None]: ...
 def run_figures(
     drive: Any,
@@ -462,7 +462,7 @@ def run_figures(
     seed: int | None,
     warmup: int,
     set: dict[str, Any] | None,
-    more: dict[str, Any] | None,
+    options: dict[str, Any] | None,
     stop: StopFlag | None = None,
 ) -> list[Any]: ...
 def figure_names() -> list[str]: ...
@@ -476,10 +476,14 @@ def read_figures(path: str | PathLike[str]) -> list[tuple[str, list[Any]]]: ...
 def workload_file(text: str) -> str | None: ...
 def lab_experiments(ids: Sequence[str]) -> list[tuple[str, list[str]]]: ...
 def validate_traces(
-    paths: Any, drive: Any, set: dict[str, Any] | None, more: dict[str, Any] | None
+    paths: Any, drive: Any, set: dict[str, Any] | None, options: dict[str, Any] | None
 ) -> list[dict[str, Any]]: ...
 def calibrate_drive(
-    drive: Any, traces: Any, holdout: float, keep: Sequence[str], more: Mapping[str, Any] | None
+    drive: Any,
+    traces: Any,
+    holdout: float,
+    keep: Sequence[str],
+    options: Mapping[str, Any] | None,
 ) -> Calibration: ...
 def check_targets(paths: Any, drive: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]: ...
 def _panic() -> None: ...

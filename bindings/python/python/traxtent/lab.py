@@ -37,12 +37,12 @@ _NOTHING = "nothing can be measured here"
 
 
 class Claims(Sequence[dict[str, Any]]):
-    """Claims with their findings, a row per claim, in the order of the experiments.
+    """Claims with their results, a row per claim, in the order of the experiments.
 
     An item is the object that ``traxtent lab run --json`` prints for the claim. As an Arrow table
     (``polars.DataFrame(claims)``, ``pyarrow.table(claims)``), the columns are:
 
-    - ``id``, ``says`` and ``unit``, such as ``ms`` or ``share``.
+    - ``id`` and ``says``; and ``unit``, such as ``ms`` or ``share``.
     - ``published``, in this unit. If it is a range, ``published_to`` is its end.
     - ``measured``, in this unit; null if there is no such value.
     - ``tolerance``, as JSON; null for a range.
@@ -94,7 +94,7 @@ def run(
 ) -> Claims:
     """Run the experiments of claims, each as a task of its own.
 
-    The claims and findings are those of ``traxtent lab run IDS --json``. They do not depend on the
+    The claims and results are those of ``traxtent lab run IDS --json``. They do not depend on the
     executor.
 
     Args:
@@ -107,7 +107,7 @@ def run(
         set: Figures to replace in the drives, as for ``--set``.
         traces: The directory of the traces that come with DiskSim, which some experiments replay.
             Experiments that cannot be run are omitted with a warning.
-        progress: A function that is called with the finished experiments and their total.
+        progress: A function that is called with the number of finished experiments and the total.
 
     Raises:
         InputError: There is no such claim, or an argument is invalid.
@@ -131,14 +131,14 @@ def run(
     workers = own or executor
     assert workers is not None
     futures: dict[Future[tuple[int, str, str]], int] = {}
-    findings: dict[int, list[dict[str, Any]]] = {}
+    results: dict[int, list[dict[str, Any]]] = {}
     skipped: list[str] = []
     try:
         for index, (_, claims) in enumerate(experiments):
             futures[workers.submit(run_experiment, claims, options)] = index
         for done, future in enumerate(as_completed(futures), 1):
             found, notes = _result(future, *experiments[futures[future]])
-            findings[futures[future]] = found
+            results[futures[future]] = found
             skipped += notes
             if progress is not None:
                 progress(done, len(futures))
@@ -152,7 +152,7 @@ def run(
             own.shutdown(cancel_futures=True)
     for note in skipped:
         warn(note)
-    table = [claim for index in sorted(findings) for claim in findings[index]]
+    table = [claim for index in sorted(results) for claim in results[index]]
     if not table:
         raise FileError(_NOTHING)
     return Claims(table)
@@ -190,7 +190,7 @@ def _stop_children() -> None:
 def _result(
     future: Future[tuple[int, str, str]], number: str, chosen: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the claims of a finished experiment, or the reason why it was skipped."""
+    """Return the claims of a finished experiment, or none and the reasons why it was skipped."""
     try:
         status, output, messages = future.result()
     except Exception as error:

@@ -39,11 +39,13 @@ Progress = bool | Callable[[int, "int | None"], object] | None
 """Whether progress is shown, or a function of the requests done and of all requests."""
 
 Scheduler = Callable[[float, Head, WaitingQueue], int]
-"""A queue scheduler: an index in the queue, from the time in milliseconds, the head and the queue.
+"""A queue scheduler: a function of the time in milliseconds, the head and the queue.
+
+It returns the index of the next request in the queue.
 """
 
 Placement = Callable[[Request], "int | Request"]
-"""A placement of requests: an LBN, or the request to issue instead."""
+"""A placement of requests: a function that returns an LBN, or the request to issue instead."""
 
 
 @runtime_checkable

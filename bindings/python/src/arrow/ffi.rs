@@ -48,9 +48,11 @@ pub(crate) struct ArrowArrayStream {
 /// The flag of a field whose values can be null.
 pub(crate) const FLAG_NULLABLE: i64 = 2;
 
-/// The names of the Python capsules that hold the structures.
+/// The name of Python capsules that hold an [`ArrowSchema`].
 pub(crate) const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+/// The name of Python capsules that hold an [`ArrowArray`].
 pub(crate) const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
+/// The name of Python capsules that hold an [`ArrowArrayStream`].
 pub(crate) const STREAM_CAPSULE: &std::ffi::CStr = c"arrow_array_stream";
 
 macro_rules! owned {

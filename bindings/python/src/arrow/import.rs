@@ -33,7 +33,7 @@ pub(crate) enum ImportError {
 
 /// A stream of chunks of one table.
 pub(crate) struct TableStream {
-    // Released before the schema, whose names nobody else refers to.
+    // Declared first, so that it is released before the schema.
     stream: ArrowArrayStream,
     schema: ArrowSchema,
     names: Vec<String>,
@@ -49,7 +49,8 @@ impl TableStream {
     /// Opens the stream of an object with `__arrow_c_stream__`.
     ///
     /// # Errors
-    /// Returns an error if the object fails, or its stream is not a table.
+    /// Returns an error if the object fails, or if its stream was already consumed or is not a
+    /// table.
     pub(crate) fn open(object: &Bound<'_, PyAny>) -> PyResult<TableStream> {
         let capsule = object.call_method0("__arrow_c_stream__")?;
         let capsule = capsule.cast::<PyCapsule>()?;
@@ -95,7 +96,7 @@ impl TableStream {
     /// Returns the next chunk, or `None` at the end.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ImportError> {
         let mut array = ArrowArray::released();
-        let get_next = self.stream.get_next.expect("an open stream has the call");
+        let get_next = self.stream.get_next.expect("an open stream has `get_next`");
         // SAFETY: the stream is not released, and `array` is memory for an array.
         if unsafe { get_next(&mut self.stream, &mut array) } != 0 {
             return Err(ImportError::Producer(last_error(&mut self.stream)));
@@ -135,8 +136,11 @@ impl Chunk<'_> {
     }
 }
 
-/// Returns the numbers of an object with `__arrow_c_array__` or `__arrow_c_stream__`, the latter a
-/// table with one column or a chunked array; `None` if it has neither.
+/// Returns the whole numbers of an Arrow array, of a chunked array, or of a table with one column.
+/// Returns `None` for an object that has neither `__arrow_c_array__` nor `__arrow_c_stream__`.
+///
+/// # Errors
+/// Returns an error if the object fails, or if its values are not whole numbers.
 pub(crate) fn whole_numbers(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i64>>> {
     if object.hasattr("__arrow_c_array__")? {
         let capsules = object.call_method0("__arrow_c_array__")?;
@@ -229,8 +233,8 @@ unsafe fn read(
         return Ok(Values::Whole(Vec::new()));
     }
     // SAFETY: the caller guarantees structures as the interface describes them: buffers of
-    // `offset + length` values of the type that the format names, the first of them the validity
-    // bitmap, which is null if no value is.
+    // `offset + length` values of the type that the format names, except that the first buffer is
+    // the validity bitmap, which may be a null pointer if no value is null.
     unsafe {
         let format = text(schema.format);
         if format == "n" {
@@ -256,7 +260,7 @@ unsafe fn read(
 fn indexed(indices: &Values, words: &Values) -> Result<Values, ImportError> {
     let Values::Whole(indices) = indices else {
         return Err(ImportError::Column(
-            "its dictionary has no indices".to_owned(),
+            "its dictionary indices are not whole numbers".to_owned(),
         ));
     };
     let wrong = |row| ImportError::Row(row, "is not in its dictionary".to_owned());
@@ -412,9 +416,9 @@ unsafe fn views(array: &ArrowArray, start: usize, rows: usize) -> Result<Values,
     }
 }
 
-/// The longest text that a column of a workload can have; all of them are words.
+/// The longest text that is read, in bytes. The texts of a workload are short words.
 const TEXT_BYTES_MAX: usize = 1 << 12;
-/// The most bytes of text in one chunk.
+/// Once a chunk has more bytes of text than this, no more texts are read from it.
 const CHUNK_BYTES_MAX: usize = 1 << 30;
 
 fn push(texts: &mut TextColumn, row: usize, bytes: &[u8]) -> Result<(), ImportError> {
@@ -457,7 +461,7 @@ unsafe fn buffer<T>(array: &ArrowArray, index: usize, length: usize) -> Result<&
 /// # Safety
 /// As for [`read`].
 unsafe fn first_null(array: &ArrowArray, start: usize, rows: usize) -> Option<usize> {
-    // SAFETY: the first buffer of the supported types is the bitmap, unless no value is null.
+    // SAFETY: the first buffer of the supported types is the validity bitmap, or a null pointer.
     let bits = unsafe { buffer::<u8>(array, 0, (start + rows).div_ceil(8)) }.ok()?;
     (0..rows).find(|row| {
         let at = start + row;
@@ -487,10 +491,10 @@ fn last_error(stream: &mut ArrowArrayStream) -> String {
     message.unwrap_or_else(|| "the Arrow stream failed".to_owned())
 }
 
-/// Returns a text in C, or an empty text for null.
+/// Returns a C string as text: an empty text for a null pointer, and `?` if it is not UTF-8.
 ///
 /// # Safety
-/// The pointer must be null, or point to a text that lives for `'a`.
+/// The pointer must be null, or point to a C string that lives for `'a`.
 unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
     if pointer.is_null() {
         return "";

@@ -54,7 +54,7 @@ pub(crate) struct Presence {
 /// Texts, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct TextColumn {
-    /// The end of each text, after a zero.
+    /// A zero, and then the end of each text in `bytes`.
     pub(crate) ends: Vec<i32>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -191,7 +191,7 @@ impl Presence {
 }
 
 impl TextColumn {
-    /// The usual length of a text; the texts of a request log are words such as `read`.
+    /// The usual length of a text in bytes. The texts of a request log are words such as `read`.
     const USUAL_BYTES: usize = 6;
 
     /// Creates a column with room for `rows` short texts.
@@ -207,7 +207,7 @@ impl TextColumn {
     /// Appends a text.
     ///
     /// # Panics
-    /// Panics if the texts of the batch are longer than 2 GiB.
+    /// Panics if the texts of the batch reach 2 GiB.
     #[inline]
     pub(crate) fn push(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
@@ -219,7 +219,7 @@ impl TextColumn {
     /// times as fast as a copy of its exact length.
     ///
     /// # Panics
-    /// Panics if the texts of the batch are longer than 2 GiB.
+    /// Panics if the texts of the batch reach 2 GiB, with the zeros of the new words.
     pub(crate) fn push_words(&mut self, words: impl ExactSizeIterator<Item = Word>) {
         let mut end = self.bytes.len();
         self.bytes.resize(end + words.len() * Word::BYTES_MAX, 0);
@@ -245,7 +245,7 @@ impl TextColumn {
     }
 }
 
-const TOO_LONG: &str = "a batch has fewer bytes of text";
+const TOO_LONG: &str = "the texts of a batch are shorter than 2 GiB";
 
 impl Default for TextColumn {
     fn default() -> TextColumn {
