@@ -1,7 +1,7 @@
 //! The columns that identify a run of a sweep: the drive, the values of `--set`, and the seed.
 
 use crate::data_file::{Cell, Column, Kind};
-use crate::run::{Case, SimulationRun, pairs};
+use crate::run::{Case, SimulationRun, runs_with_cases};
 
 /// The label columns, which precede the other columns of a data file.
 pub struct LabelColumns {
@@ -21,7 +21,10 @@ impl LabelColumns {
         let value = |index: usize| cases.iter().map(move |case| case.set[index].1.as_str());
         let keys = cases[0].set.iter().enumerate();
         let keys = keys.map(|(index, (key, _))| (key.as_str(), value(index)));
-        LabelColumns::of_values(keys, pairs(cases).map(|(_, run)| run.label_seed()))
+        LabelColumns::of_values(
+            keys,
+            runs_with_cases(cases).map(|(_, run)| run.label_seed()),
+        )
     }
 
     /// Chooses the type of each column: a number type if all values of the key are numbers. `keys`

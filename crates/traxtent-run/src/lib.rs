@@ -25,14 +25,17 @@ pub use error::{Result, RunError};
 pub use labels::LabelColumns;
 pub use log::{Log, push_request_cells, request_columns, run_logged};
 pub use map::read_map;
-pub use notes::notes;
+pub use notes::case_notes;
 pub use observer::{OBSERVED_REQUESTS, Observer};
 pub use pace::{parse_pace, parse_speed};
-pub use plan::{SweepPlan, facts};
+pub use plan::{SweepPlan, simulation_facts};
 pub use report::{ReportHead, json_text};
 pub use results::{ResultsFile, figure_cells, figure_columns, result_cells, result_columns};
-pub use run::{Case, SimulationRun, TracePlan, execute, pairs, run_all, simulation_error, total};
-pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, show};
-pub use sweep::{Point, Setting, points};
+pub use run::{
+    Case, SimulationRun, TracePlan, execute, run_all, runs_with_cases, simulation_error,
+    total_requests,
+};
+pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, format_figure};
+pub use sweep::{Point, Setting, combinations};
 pub use target::{Machine, NamedDrive, Target, refuse_parameters};
 pub use workload::{Trace, Workload, trace_error};

@@ -18,7 +18,7 @@ use crate::data_file::{Cell, Column, DataFile, Kind, is_parquet, write_cell};
 use crate::error::{Result, RunError};
 use crate::labels::LabelColumns;
 use crate::observer::Observer;
-use crate::run::{Case, SimulationRun, execute, pairs};
+use crate::run::{Case, SimulationRun, execute, runs_with_cases};
 use crate::summary::Summary;
 
 /// A request log that is being written.
@@ -159,7 +159,7 @@ impl Log {
 /// Returns an error if a run fails, or if the log cannot be written.
 pub fn run_logged(cases: &[Case], mut log: Log, observer: &dyn Observer) -> Result<Vec<Summary>> {
     let mut summaries = Vec::new();
-    for (case, run) in pairs(cases) {
+    for (case, run) in runs_with_cases(cases) {
         log.begin_run(case, run);
         let mut written = Ok(());
         let summary = execute(case, run, observer, |outcome| {

@@ -9,7 +9,7 @@ use crate::workload::Workload;
 
 /// Returns notes about settings that have no effect, and about drives that the workload does not
 /// use. Each note occurs once.
-pub fn notes(cases: &[Case]) -> Vec<String> {
+pub fn case_notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {
         let found = [idle_setting(group).map(str::to_owned), idle_drives(group)];

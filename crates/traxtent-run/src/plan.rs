@@ -6,7 +6,7 @@ use crate::error::{Result, RunError};
 use crate::observer::Observer;
 use crate::run::{Case, SimulationRun, TracePlan};
 use crate::summary::Summary;
-use crate::sweep::{Point, Setting, points};
+use crate::sweep::{Point, Setting, combinations};
 use crate::target::Machine;
 use crate::workload::Workload;
 
@@ -87,7 +87,7 @@ impl SweepPlan {
                 set,
             })
         };
-        points(&self.settings).into_iter().map(case).collect()
+        combinations(&self.settings).into_iter().map(case).collect()
     }
 
     fn workload(&self, machine: &Machine) -> Result<Workload> {
@@ -133,7 +133,7 @@ impl SweepPlan {
 ///
 /// # Panics
 /// Panics if there is no case.
-pub fn facts(cases: &[Case]) -> Vec<(String, String)> {
+pub fn simulation_facts(cases: &[Case]) -> Vec<(String, String)> {
     let run = &cases[0].runs[0];
     let mut facts = vec![("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     if let [case] = cases {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::data_file::{Cell, Column, DataFile, Kind};
 use crate::error::Result;
 use crate::labels::LabelColumns;
-use crate::run::{Case, SimulationRun, pairs};
+use crate::run::{Case, SimulationRun, runs_with_cases};
 use crate::summary::{Figure, PARTIAL_WRITES, Summary};
 
 /// The file of results that is being written.
@@ -33,7 +33,7 @@ impl ResultsFile {
     /// # Errors
     /// Returns an error if the file cannot be written or named.
     pub fn write(mut self, cases: &[Case], summaries: &mut [Summary]) -> Result<()> {
-        for ((case, run), summary) in pairs(cases).zip(summaries) {
+        for ((case, run), summary) in runs_with_cases(cases).zip(summaries) {
             self.file
                 .row(&result_cells(&self.labels, case, run, summary))?;
         }

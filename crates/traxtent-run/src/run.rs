@@ -91,15 +91,15 @@ pub struct TracePlan {
 }
 
 /// Returns all runs with their cases, in the order of the results.
-pub fn pairs(cases: &[Case]) -> impl Iterator<Item = (&Case, &SimulationRun)> {
+pub fn runs_with_cases(cases: &[Case]) -> impl Iterator<Item = (&Case, &SimulationRun)> {
     cases
         .iter()
         .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
 }
 
 /// Returns the number of requests of all runs, if it is known.
-pub fn total(cases: &[Case]) -> Option<u64> {
-    pairs(cases).try_fold(0, |sum: u64, (_, run)| {
+pub fn total_requests(cases: &[Case]) -> Option<u64> {
+    runs_with_cases(cases).try_fold(0, |sum: u64, (_, run)| {
         Some(sum.saturating_add(run.workload.count()?))
     })
 }
@@ -109,7 +109,7 @@ pub fn total(cases: &[Case]) -> Option<u64> {
 /// # Errors
 /// If runs fail, returns the error of the first in this order.
 pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> {
-    let runs: Vec<(&Case, &SimulationRun)> = pairs(cases).collect();
+    let runs: Vec<(&Case, &SimulationRun)> = runs_with_cases(cases).collect();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Summary>>>> =

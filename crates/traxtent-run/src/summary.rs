@@ -268,19 +268,19 @@ impl Figures {
         let response = |key| self.get(Some("response_ms"), key);
         let seconds = {
             let (ms, half_width) = plain("simulated_ms");
-            show((ms / 1e3, half_width.map(|ms| ms / 1e3)), 3)
+            format_figure((ms / 1e3, half_width.map(|ms| ms / 1e3)), 3)
         };
         writeln!(
             out,
             "requests    {} in {seconds} s of simulated time",
-            show(plain("requests"), 0)
+            format_figure(plain("requests"), 0)
         )?;
         let (requests, megabytes) = (plain("requests_per_s"), plain("mb_per_s"));
         writeln!(
             out,
             "throughput  {} requests/s, {} MB/s",
-            show(requests, decimals_of_rate(requests.0, 2)),
-            show(megabytes, decimals_of_rate(megabytes.0, 3))
+            format_figure(requests, decimals_of_rate(requests.0, 2)),
+            format_figure(megabytes, decimals_of_rate(megabytes.0, 3))
         )?;
         writeln!(out, "\nresponse time, ms")?;
         for key in ["mean", "deviation", "min"] {
@@ -300,7 +300,7 @@ impl Figures {
             writeln!(
                 out,
                 "  mean of the arrays' requests to drives: {}",
-                show(mean, 3)
+                format_figure(mean, 3)
             )?;
         }
 
@@ -319,7 +319,7 @@ impl Figures {
         let percent = |value: f64| value * 100.0;
         let share = |key| {
             let (share, half_width) = plain(key);
-            show((percent(share), half_width.map(percent)), 1)
+            format_figure((percent(share), half_width.map(percent)), 1)
         };
         writeln!(
             out,
@@ -333,7 +333,7 @@ impl Figures {
             writeln!(
                 out,
                 "partial writes of physical sectors: {}",
-                show((partial, half_width), decimals)
+                format_figure((partial, half_width), decimals)
             )?;
         }
         Ok(())
@@ -350,7 +350,7 @@ fn decimals_of_rate(rate: f64, usual: usize) -> usize {
 }
 
 /// Formats a figure and its interval with the given number of decimals.
-pub fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
+pub fn format_figure((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
     match half_width {
         None => format!("{value:.decimals$}"),
         Some(half_width) => format!("{value:.decimals$} ± {half_width:.decimals$}"),

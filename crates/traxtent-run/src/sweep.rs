@@ -100,7 +100,7 @@ impl Setting {
 }
 
 /// Returns all combinations; the last key varies fastest.
-pub fn points(settings: &[Setting]) -> Vec<Point> {
+pub fn combinations(settings: &[Setting]) -> Vec<Point> {
     let mut points: Vec<Point> = vec![Vec::new()];
     for setting in settings {
         let extend = |point: Point| {
@@ -216,9 +216,9 @@ mod tests {
 
     /// Do several settings give all combinations?
     #[test]
-    fn combinations() {
+    fn several_settings() {
         let settings = Setting::parse_all(&["a=1,2".to_owned(), "b=x,y".to_owned()]).unwrap();
-        let shown: Vec<String> = points(&settings)
+        let shown: Vec<String> = combinations(&settings)
             .iter()
             .map(|point| point.iter().map(|(_, value)| value.as_str()).collect())
             .collect();

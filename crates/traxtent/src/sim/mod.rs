@@ -7,8 +7,9 @@ mod report;
 use std::path::PathBuf;
 
 use traxtent_run::{
-    Case, Figures, Log, Machine, ResultsFile, Setting, SweepPlan, Workload, data_file, facts,
-    notes, pairs, points, run_all, run_logged, total,
+    Case, Figures, Log, Machine, ResultsFile, Setting, SweepPlan, Workload, case_notes,
+    combinations, data_file, run_all, run_logged, runs_with_cases, simulation_facts,
+    total_requests,
 };
 
 use crate::failure::{Failure, Result, be_quiet, note};
@@ -96,12 +97,12 @@ const USAGE: &str = "traxtent sim [OPTIONS] TARGET [WORKLOAD]
 
 /// Returns the number of points of a sweep; 0 if the options are malformed.
 pub(crate) fn sweep_points(options: &[String]) -> usize {
-    Setting::parse_all(options).map_or(0, |settings| points(&settings).len())
+    Setting::parse_all(options).map_or(0, |settings| combinations(&settings).len())
 }
 
 /// Parses `--set` options that have one value each.
 pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>> {
-    let mut points = points(&Setting::parse_all(options)?);
+    let mut points = combinations(&Setting::parse_all(options)?);
     match points.pop() {
         Some(point) if points.is_empty() => Ok(point),
         _ => Err(Failure::input(
@@ -118,8 +119,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         picture::check(path, &cases)?;
     }
     check_outputs(args, &cases)?;
-    notes(&cases).iter().for_each(note);
-    let facts = facts(&cases);
+    case_notes(&cases).iter().for_each(note);
+    let facts = simulation_facts(&cases);
     let summary = args.summary.as_ref();
     let summary = summary.map(|path| ResultsFile::create(path, &cases, &facts));
     let summary = summary.transpose()?;
@@ -127,13 +128,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let log = log.map(|path| Log::create(path, &cases, &facts));
     let log = log.transpose()?;
     let mut summaries = {
-        let progress = Progress::new("requests", total(&cases));
+        let progress = Progress::new("requests", total_requests(&cases));
         match log {
             Some(log) => run_logged(&cases, log, &progress)?,
             None => run_all(&cases, &progress)?,
         }
     };
-    for ((_, run), summary) in pairs(&cases).zip(&summaries) {
+    for ((_, run), summary) in runs_with_cases(&cases).zip(&summaries) {
         run.check_requests(summary)?;
     }
     if let Some(file) = summary {
@@ -167,7 +168,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Refuses outputs that would overwrite an input or each other.
 fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
-    let machines = pairs(cases).map(|(_, run)| &run.machine);
+    let machines = runs_with_cases(cases).map(|(_, run)| &run.machine);
     // With --drives, the workload is in the place of the target.
     let workload = match args.drives[..] {
         [] => &args.workload,

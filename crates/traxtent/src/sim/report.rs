@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use traxtent_run::{Case, Figures, ReportHead, show};
+use traxtent_run::{Case, Figures, ReportHead, format_figure};
 
 use crate::failure::Result;
 use crate::output;
@@ -110,8 +110,8 @@ impl Report<'_> {
         let figures = TITLES.map(|title| (title, Side::Right));
         let mut table = Table::new(labels.chain(figures));
         for (case, figures) in self.cases.iter().zip(self.figures) {
-            let response = |key| show(figures.get(Some("response_ms"), key), 3);
-            let plain = |key, decimals| show(figures.get(None, key), decimals);
+            let response = |key| format_figure(figures.get(Some("response_ms"), key), 3);
+            let plain = |key, decimals| format_figure(figures.get(None, key), decimals);
             let figures = [
                 plain("requests", 0),
                 plain("requests_per_s", 2),
