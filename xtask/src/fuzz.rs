@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: builds the engine of the `fuzz` package with coverage and runs it.
 //!
-//! libFuzzer is guided by coverage that LLVM's sanitizer passes write. Those passes are code
-//! generation flags of rustc, so the stable compiler is sufficient. The sanitizers themselves need
-//! another compiler and are left out. In their place are an allocator with a bound, a time-out,
-//! debug assertions and overflow checks.
+//! libFuzzer is guided by coverage, which is recorded by code that LLVM's coverage pass inserts.
+//! Flags of rustc enable this pass, so the stable compiler is sufficient. The sanitizers themselves
+//! need the nightly compiler and are left out. In their place are an allocator with a bound, a
+//! time-out, debug assertions and overflow checks.
 
 mod worker;
 
@@ -21,8 +21,8 @@ use crate::tally::Tally;
 use crate::{machine, packages, shell};
 use worker::{Job, Outcome};
 
-/// The compiler flags that add counters at each edge of the control flow, and the operands of each
-/// comparison.
+/// The compiler flags that record how often each edge of the control flow is taken, and the
+/// operands of each comparison.
 const COVERAGE: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -33,15 +33,18 @@ const COVERAGE: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
+/// The number of inputs that a smoke run tries in each target.
 const SMOKE_RUNS: u64 = 5_000;
 const SMOKE_SEED: u32 = 1;
-/// Profile of smoke runs, which builds in half the time.
+/// The cargo profile of smoke runs. It builds in half the time of the other.
 const SMOKE_PROFILE: &str = "fuzz-smoke";
-/// Profile of full searches.
+/// The cargo profile of full searches.
 const SEARCH_PROFILE: &str = "fuzz";
-/// A smoke run ends after this time even if its runs are not done.
+/// The number of seconds after which a smoke run of a target or canary ends, even if it has not
+/// tried all inputs.
 const SMOKE_SECONDS: u32 = 20;
-/// The runs of a canary. The four bytes that trigger its bug are found after far fewer.
+/// The maximum number of inputs that are tried in a canary. The four bytes that trigger its bug are
+/// found after far fewer.
 const CANARY_RUNS: u64 = 2_000_000;
 
 /// The parameters of the search.
@@ -69,7 +72,7 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Runs a full search.
+/// Runs a full search, lists the targets, or runs a target on one input.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     ensure!(
@@ -107,8 +110,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let jobs = options.jobs.unwrap_or_else(cores).max(1);
     let seed = options.seed.unwrap_or_else(seed_from_time);
     println!("{}", machine::header(seed.into()));
-    let shares = |target: &String| {
-        // One process per core for each target, with its own seed and a share of the runs.
+    let divided = |target: &String| {
+        // Each target has as many processes as run at a time, each with a seed of its own and a
+        // share of the runs.
         let shares = jobs as u64;
         (0..shares)
             .map(move |share| Job {
@@ -124,14 +128,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     let work = targets
         .iter()
-        .flat_map(shares)
+        .flat_map(divided)
         .filter(|job| job.runs > 0)
         .collect();
     Ok(engine.run(work, jobs).report())
 }
 
-/// Starts to build the engine of a smoke run, at low priority. Returns nothing if it cannot be
-/// built on this machine.
+/// Starts to build the engine of a smoke run, at low priority. Returns `None` if there is no C++
+/// compiler.
 pub(crate) fn start_smoke_build() -> Option<SmokeBuild> {
     shell::program("c++")?;
     let build = || Engine::build(SMOKE_PROFILE, shell::background_cargo());
@@ -141,7 +145,7 @@ pub(crate) fn start_smoke_build() -> Option<SmokeBuild> {
 /// An engine that is being built.
 pub(crate) struct SmokeBuild(JoinHandle<Result<Engine>>);
 
-/// Runs every target briefly, and every canary until its bug is found.
+/// Runs every target briefly, and checks that the planted bug of every canary is found.
 pub(crate) fn smoke(build: Option<SmokeBuild>) -> Tally {
     let mut tally = Tally::default();
     let Some(SmokeBuild(build)) = build else {
@@ -186,10 +190,11 @@ struct Engine {
 }
 
 impl Engine {
-    /// Builds the targets with one of the workspace's profiles.
+    /// Builds the engine with one of the workspace's profiles, and asks it for the names of the
+    /// targets.
     fn build(profile: &str, mut cargo: Command) -> Result<Engine> {
         let host = host_triple()?;
-        // If a target is named, the flags do not apply to build scripts and macros.
+        // With `--target`, the flags do not apply to build scripts and procedural macros.
         cargo.args([
             "build",
             "--quiet",
@@ -219,7 +224,7 @@ impl Engine {
         })
     }
 
-    /// Works through the jobs, `at_a_time` of them concurrently.
+    /// Runs the jobs, `at_a_time` of them concurrently.
     fn run(&self, work: VecDeque<Job>, at_a_time: usize) -> Tally {
         let work = Mutex::new(work);
         let tally = Mutex::new(Tally::default());
@@ -256,16 +261,20 @@ fn check_outcome(job: &Job, outcome: Outcome) -> Result<()> {
 
 /// Describes the input that broke a target, and the command that runs it again.
 fn describe(job: &Job, input: Option<&Path>) -> Result<String> {
-    const SHOWN: usize = 400;
+    const SHOWN_BYTES: usize = 400;
     let Some(input) = input else {
         return Ok("the input could not be saved".to_owned());
     };
     let bytes = fs::read(input).with_context(|| input.display().to_string())?;
-    let rest = if bytes.len() > SHOWN { " …" } else { "" };
+    let rest = if bytes.len() > SHOWN_BYTES {
+        " …"
+    } else {
+        ""
+    };
     Ok(format!(
         "input of {} bytes: {}{rest}\nagain: cargo xtask fuzz {} --input {}",
         bytes.len(),
-        bytes[..bytes.len().min(SHOWN)].escape_ascii(),
+        bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii(),
         job.target,
         input.strip_prefix(shell::root()).unwrap_or(input).display(),
     ))

@@ -2,8 +2,8 @@
 //! installed.
 //!
 //! There are two: the distribution's own, and the newer one of its backports, which has the ublk
-//! driver. The line for the backports is derived from the machine's own sources. apt uses it with
-//! separate lists, so that the machine's configuration does not change.
+//! driver. The source of the backports is derived from the machine's own sources. apt uses it
+//! with separate lists, so that the machine's configuration does not change.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::shell;
 /// The package that always depends on Debian's newest kernel for virtual machines.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// The installed keys of Debian's archive.
+/// The file with the keys of Debian's archive, if they are installed.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Unpacks the kernels where the tests look for them, unless that is already done. If one is not
@@ -32,8 +32,8 @@ pub(crate) fn prepare_kernels() {
     }
 }
 
-/// Unpacks the newest kernel of `apt`'s sources into `root`. `apt` may use a directory of its own,
-/// which is removed afterwards.
+/// Unpacks the newest kernel that `apt`'s sources have into `root`, unless `root` has one. `apt`
+/// gets the path of a directory that it may create; this is removed once the kernel is unpacked.
 fn unpack(root: &Path, apt: impl FnOnce(PathBuf) -> Result<Apt>) -> Result<()> {
     if root.join("lib/modules").is_dir() {
         return Ok(());
@@ -124,9 +124,10 @@ impl Apt {
     }
 }
 
-/// Returns the line of `sources.list` for the backports of the machine's release. They are at the
-/// location of the release itself. Its line has the component `main`, and a name without the suffix
-/// that updates have. `targets` are lines of release, component and location.
+/// Returns the line of `sources.list` for the backports of the machine's release. `targets` has a
+/// line of release, component and location for each source. The release's own line has the
+/// component `main`, and a name without a suffix such as `-updates`. The backports are at the same
+/// location.
 fn backports_line(targets: &str, has_keys: bool) -> Option<String> {
     let signed_by = match has_keys {
         true => format!("[signed-by={KEYS}] "),
@@ -144,7 +145,8 @@ fn backports_line(targets: &str, has_keys: bool) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Are the backports found from the release's own source, whatever comes before it?
+    /// Are the backports expected at the location of the release itself, whatever lines come before
+    /// it? Does the line name the keys if they are installed?
     #[test]
     fn backports_share_the_location_of_the_release() {
         let targets = "bookworm-security main http://one/debian-security/\n\

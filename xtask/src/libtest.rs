@@ -17,15 +17,15 @@ pub(crate) enum Show {
     No,
 }
 
-/// Whether the lines that are shown are printed at once, or returned.
+/// When the lines that are shown are printed: at once, or by the caller at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     AtOnce,
     AtEnd,
 }
 
-/// Runs a test command and counts test by test. Shows cargo's messages, failures, and one line per
-/// test binary.
+/// Runs a test command and counts its tests. Shows cargo's messages, failed and ignored tests, and
+/// one line per test binary.
 pub(crate) fn cargo_test(command: Command) -> Result<Tally> {
     run_tests(command, "cargo test", Shown::AtOnce).0
 }
@@ -79,17 +79,17 @@ pub(crate) struct Reader {
 #[derive(Debug, Default)]
 enum Section {
     #[default]
+    /// One line per test.
     Results,
-    /// The output of the passed test of this name, and whether it has been counted as skipped.
-    Success {
-        test: String,
-        skipped: bool,
-    },
+    /// The output of passed tests: the name of the current one, and whether it has been counted as
+    /// skipped.
+    Success { test: String, skipped: bool },
+    /// The output of failed tests.
     Failures,
 }
 
 impl Reader {
-    /// Processes one line of output.
+    /// Processes one line of output, and returns whether it is shown.
     pub(crate) fn line(&mut self, line: &str) -> Show {
         if line.starts_with("running ") {
             self.end_binary();
@@ -120,7 +120,7 @@ impl Reader {
         Show::Yes
     }
 
-    /// Returns the counts of all lines.
+    /// Returns the counts after the last line.
     pub(crate) fn finish(mut self) -> Tally {
         self.end_binary();
         self.tally

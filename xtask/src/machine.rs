@@ -1,15 +1,16 @@
-//! The machine and the commit of a measurement.
+//! The machine, the compiler and the commit of a measurement.
 
 use std::fs;
 
 use crate::shell;
 
-/// Returns the machine, the compiler, the commit and the seed, one per line.
+/// Returns the lines of [`unseeded_header`], and one with the seed.
 pub(crate) fn header(seed: u64) -> String {
     format!("{}\n{:<7} {seed}", unseeded_header(), "seed")
 }
 
-/// Returns the machine, the compiler and the commit, one per line.
+/// Returns the processor, the number of cores, the kernel, the compiler and the commit, one per
+/// line.
 pub(crate) fn unseeded_header() -> String {
     let rustc = shell::output("rustc", ["--version"]).unwrap_or_else(|_| "unknown".to_owned());
     [
@@ -30,13 +31,13 @@ pub(crate) fn unseeded_header() -> String {
     .join("\n")
 }
 
-/// Returns the machine in one line.
+/// Returns the processor and the number of cores, in one line.
 pub(crate) fn name() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     format!("{} ({cores} cores)", cpu())
 }
 
-/// Returns the commit that is checked out, with a mark if files differ from it.
+/// Returns the commit that is checked out, with a mark if tracked files differ from it.
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| shell::output("git", arguments);
     let Ok(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {

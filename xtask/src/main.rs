@@ -32,7 +32,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
-    /// Install the packages that tests use, check style and lints, run all tests, fuzz briefly
+    /// Install the packages that tests use, check style and lints, run all tests, build the pure
+    /// crates from their packages, fuzz briefly
     Test,
     /// Measure, and print the machine, the seed and the commit with the figures
     Bench(bench::Options),
@@ -40,13 +41,14 @@ enum Verb {
     Blind(blind::Options),
     /// Search for inputs that break a parser
     Fuzz(fuzz::Options),
-    /// Run the tests at many times their usual repetitions, then fuzz for hours
+    /// Run the tests at many times their usual repetitions, read the book, then fuzz for hours
     Soak(soak::Options),
     /// Try planted bugs, each of which a named test must catch
     Planted(planted::Options),
     /// Change the model in small ways with cargo-mutants, and count the changes that tests catch
     Mutants(mutants::Options),
-    /// Make the tarball, the Python wheel and the Debian package, and try them without Rust
+    /// Make the tarball, the Python wheel and the Debian package, and try them in clean
+    /// environments
     Dist(dist::Options),
     /// Build the Python package with the libraries of the tests, install it, and run its checks
     Python,

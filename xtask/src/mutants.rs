@@ -2,8 +2,9 @@
 //! and times.
 //!
 //! A mutant is the code with one small change: an operator replaced, a function that returns a
-//! constant, a match arm deleted. Tests should fail. A mutant that does not compile is unviable.
-//! One that no test catches is a survivor: it changes nothing that matters, or a test is missing.
+//! constant, a match arm deleted. With it, a test should fail. A mutant that does not compile is
+//! unviable. One that no test catches is a survivor: it changes nothing that matters, or a test is
+//! missing.
 //!
 //! The tracked files are copied to `target/mutants/tree`. The copy has a further package, `judges`,
 //! whose test binary consists of those files of `crates/tests/tests/library` that test the model.
@@ -61,11 +62,12 @@ const SLOW_TESTS: [&str; 7] = [
     "hostile::thousands_of_slips_are_refused",
 ];
 
-/// The time in seconds after which the tests of a mutant are stopped. It then counts as caught.
-const TIMEOUT: &str = "180";
+/// The time in seconds after which the tests of a mutant are stopped. The mutant then counts as
+/// caught.
+const TIMEOUT_SECONDS: &str = "180";
 
-/// The memory that a mutant may use, in KiB.
-const MEMORY: u64 = 8 << 20;
+/// The virtual memory that each process may use, in KiB.
+const MEMORY_KIB: u64 = 8 << 20;
 
 /// The mutants to try.
 #[derive(clap::Args)]
@@ -73,7 +75,7 @@ const MEMORY: u64 = 8 << 20;
 pub(crate) struct Options {
     /// Modules of traxtent-model to change [default: drive, geometry and mechanics]
     module: Vec<String>,
-    /// Try only this many mutants, chosen at random from those of all modules
+    /// Try only this many mutants, chosen at random from those of the modules
     #[arg(long)]
     sample: Option<usize>,
     /// The seed of the choice
@@ -82,7 +84,7 @@ pub(crate) struct Options {
     /// Try only the Kth of N parts, as in 1/4; each part is itself a random sample
     #[arg(long, value_name = "K/N", value_parser = parse_shard)]
     shard: Option<(usize, usize)>,
-    /// Try mutants of earlier runs that survived, and others whose names are in this file
+    /// Try only the mutants that this file names, such as the survivors of an earlier run
     #[arg(long, value_name = "FILE")]
     again: Option<PathBuf>,
     /// Print the mutants, and try none
@@ -136,7 +138,7 @@ fn modules(named: &[String]) -> Result<Vec<&str>> {
     }
     if let Some(unknown) = named.iter().find(|name| !MODULES.contains(&name.as_str())) {
         bail!(
-            "{unknown}: no such module; there are {}",
+            "{unknown}: no such module; the modules are {}",
             MODULES.join(", ")
         );
     }
@@ -175,7 +177,8 @@ fn prepare(home: &Path) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// Returns the mutants to try, in a random order that the seed determines.
+/// Returns the mutants to try: those that the file of `--again` names, or a random sample that the
+/// seed determines.
 fn choose(all: &[String], options: &Options) -> Result<Vec<String>> {
     if let Some(file) = &options.again {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
@@ -197,7 +200,7 @@ fn choose(all: &[String], options: &Options) -> Result<Vec<String>> {
     Ok(in_part.map(|(_, name)| name.clone()).collect())
 }
 
-/// Returns a random number of the sequence that a seed determines (SplitMix64).
+/// Returns the number at `index` in the random sequence of a seed (SplitMix64).
 fn splitmix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -218,7 +221,7 @@ impl CargoMutants {
     fn command(&self, program: &Path) -> Command {
         let mut shell = shell::at_root(Command::new("sh"));
         shell
-            .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$@\""), "sh"])
+            .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$@\""), "sh"])
             .arg(program)
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", self.home.join("target"))
@@ -246,15 +249,16 @@ impl CargoMutants {
         shell::run(&mut cargo).context("the tests fail without a mutant")
     }
 
-    /// Tries mutants with all tests but `skipped`.
+    /// Tries mutants with all tests but `skipped`. The output is kept in the directory `round`.
     fn run(&self, round: &str, names: &[String], skipped: &[&str]) -> Result<Outcomes> {
         let folder = self.home.join(round);
         fs::create_dir_all(&folder)?;
         let mut command = self.cargo_mutants();
         command.args(["--in-place", "--baseline=skip", "--shuffle"]);
-        command.args(["--test-package", "judges", "--timeout", TIMEOUT]);
+        command.args(["--test-package", "judges", "--timeout", TIMEOUT_SECONDS]);
         command.arg("--output").arg(&folder);
-        // cargo-mutants 27.1.0 does not apply `--re` to mutants that delete a field.
+        // cargo-mutants 27.1.0 does not apply `--re` to mutants that delete a field. The diff
+        // leaves out those in other lines.
         let diff = folder.join("lines.diff");
         fs::write(&diff, diff_of_lines(&self.tree, names)?)?;
         command.arg("--in-diff").arg(&diff);
@@ -302,7 +306,7 @@ fn diff_of_lines(tree: &Path, names: &[String]) -> Result<String> {
     Ok(diff)
 }
 
-/// Returns a regular expression that matches the text.
+/// Returns a regular expression that matches exactly the text.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
@@ -397,7 +401,7 @@ mod tests {
         }
     }
 
-    /// Do the shards of a sample divide it, and does the seed alone determine it?
+    /// Is a sample the same each time, and do its shards together have each of its mutants once?
     #[test]
     fn samples_are_divided() {
         let all: Vec<String> = (0..100).map(|i| format!("mutant {i}")).collect();

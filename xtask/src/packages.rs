@@ -1,4 +1,4 @@
-//! System packages that tests and packaging use.
+//! System packages that tests, benchmarks, the book and packaging use.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ const fn package(name: &'static str, program: &'static str, needed_for: &'static
     }
 }
 
-/// The packages for the tests. A test whose program is missing is skipped with that reason.
+/// The packages for the tests. A test is skipped if a program that it uses is missing.
 pub(crate) const FOR_TESTS: &[Package] = &[
     package(
         "fio",
@@ -138,8 +138,8 @@ pub(crate) const FOR_DIST: &[Package] = &[
     ),
 ];
 
-/// Installs the packages whose programs are missing, if possible, and prints those that stay
-/// missing.
+/// Installs the packages whose programs are missing, if possible. Prints the programs that are
+/// still missing.
 pub(crate) fn install(packages: &[Package]) {
     // Two passes: installing a package may remove one that conflicts with it.
     for _ in 0..2 {

@@ -22,7 +22,7 @@ pub(crate) fn write(folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the manual page of a command and those of its subcommands.
+/// Writes the manual page of a command, and those of its subcommands that are not hidden.
 fn write_man_pages(command: &Command, folder: &Path) -> Result<()> {
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         write_man_pages(verb, folder)?;

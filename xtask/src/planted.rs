@@ -28,11 +28,12 @@ pub(crate) struct Options {
 /// The directory of the patches, below the root.
 const FOLDER: &str = "validation/planted";
 
-/// The lines around a change that must be the same as when the patch was made.
+/// The option of git for the number of lines around a change that must be the same as when the
+/// patch was made.
 const CONTEXT: &str = "-C1";
 
-/// Settings of cargo for crates of the workspace. Most of the time goes into building them, and
-/// each build serves one test.
+/// Cargo's settings that build the crates of the workspace without optimization. Most of the time
+/// goes into building them, and each build serves one test.
 const UNOPTIMIZED: [&str; 7] = [
     "profile.test.opt-level=0",
     "profile.test.package.\"*\".opt-level=1",
@@ -43,7 +44,7 @@ const UNOPTIMIZED: [&str; 7] = [
     "profile.test.package.traxtent-units.opt-level=0",
 ];
 
-/// A patch and the content of its head.
+/// A patch, and the lines before its diff.
 #[derive(Debug, PartialEq, Eq)]
 struct Planted {
     name: String,
@@ -84,8 +85,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         };
         println!("\n== {progress} {}: {}", one.name, one.fault);
         times.push(Instant::now());
-        if let Some(rest) = progress.rest(&times) {
-            println!("about {} min are left", rest.as_secs().div_ceil(60));
+        if let Some(left) = progress.time_left(&times) {
+            println!("about {} min are left", left.as_secs().div_ceil(60));
         }
         tree::copy(&tree)?;
         apply(&one.path, &tree)?;
@@ -105,16 +106,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(tally.report())
 }
 
-/// The number of planted bugs that have been tried, of all.
+/// The number of planted bugs that have been tried, and the number of all.
 struct Progress {
     done: usize,
     all: usize,
 }
 
 impl Progress {
-    /// Estimates the time for the others from the times at which each was begun. The first one
-    /// does not count, because everything is built for it.
-    fn rest(&self, times: &[Instant]) -> Option<Duration> {
+    /// Estimates the time for the current bug and those after it from the times at which bugs were
+    /// begun. The first one is left out, because everything is built for it. Returns `None` for the
+    /// first two.
+    fn time_left(&self, times: &[Instant]) -> Option<Duration> {
         let (second, last) = (times.get(1)?, times.last()?);
         let done = u32::try_from(times.len() - 2)
             .ok()
@@ -139,7 +141,7 @@ enum Outcome {
 }
 
 impl Planted {
-    /// Parses a patch's head.
+    /// Parses a patch.
     fn read(path: &Path) -> Result<Planted> {
         let text = fs::read_to_string(path)?;
         let head = text.lines().take_while(|line| !line.starts_with("diff "));
@@ -253,7 +255,7 @@ fn apply(patch: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a git command that does not treat the directory as a part of the repository.
+/// Returns a `git apply` that does not treat the directory as a part of the repository.
 fn git_apply(tree: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["apply", CONTEXT]).current_dir(tree);
@@ -319,7 +321,7 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
-    /// Are failing, passing, skipped and missing tests distinguished?
+    /// Are failing, passing, skipped and missing tests distinguished, and failed builds?
     #[test]
     fn outcomes_are_distinguished() {
         let one = Planted {

@@ -1,5 +1,5 @@
-//! The Python package: built from the objects of the tests, installed in an environment of its own,
-//! and tested there.
+//! The Python package: built with the libraries of the tests, installed in an environment of its
+//! own, and tested there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ pub(crate) fn start_preparation(soak: bool) -> Preparation {
     Preparation(std::thread::spawn(move || environment(list)))
 }
 
-/// Builds the package, installs it, and runs its checks. `soak` is the factor by which randomized
-/// tests are longer; tests that need large packages then run too.
+/// Builds the package, installs it, and runs its checks. `soak` is the factor by which the
+/// repetitions of randomized tests are multiplied; tests that need large packages then run too.
 pub(crate) fn test(preparation: Preparation, soak: Option<u64>) -> Tally {
     let mut tally = Tally::default();
     if shell::program("python3").is_none() {
@@ -82,10 +82,11 @@ fn panicked() -> Vec<(&'static str, Result<()>)> {
     )]
 }
 
-/// The differences between stubs and package that are intended.
+/// The list of the differences between stubs and package that are intended.
 const ALLOWLIST: &str = "tests/stubtest-allowlist.txt";
 
-/// Makes the wheel of a release in a folder, and tries it in an environment that has nothing else.
+/// Makes the wheel of a release below `folder`, and tries it in an environment that has nothing
+/// else. Returns its path.
 pub(crate) fn release(folder: &Path) -> Result<PathBuf> {
     let tools = environment("requirements.txt")?;
     let out = folder.join("wheel");
@@ -127,13 +128,13 @@ const PIP_INSTALL: [&str; 5] = [
 /// The workload of the trial, which [`TRIAL`] names too.
 const TRIAL_WORKLOAD: &str = "random,size=8,count=1000";
 
-/// The program of the trial.
+/// The Python program of the trial. The command must print the same JSON.
 const TRIAL: &str = "\
 import traxtent
 print(traxtent.simulate('atlas10k2', 'random,size=8,count=1000').to_json())";
 
-/// Creates the environment with the packages that the tests use, unless there is one with the same
-/// list. Returns its folder.
+/// Creates the environment with the packages in the file `list`, unless there is one with the same
+/// list. Returns the directory that contains it.
 fn environment(list: &str) -> Result<PathBuf> {
     let folder = shell::target_dir().join("python");
     let venv = folder.join("venv");
@@ -159,9 +160,9 @@ fn nice(program: &Path) -> Command {
     nice
 }
 
-/// Builds the extension with the profile and the features of the tests, so that cargo uses the
-/// libraries that it has built for them, and packs it. A build of this package alone would build
-/// most of them again, with fewer features.
+/// Builds the extension with the profile and the features of the tests, so that cargo reuses the
+/// libraries that it has built for the tests, and packs it into a wheel. A build of this package
+/// alone would build most libraries again, with fewer features.
 fn wheel(folder: &Path) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["build", "--workspace", "--profile", "test"]);
@@ -233,7 +234,7 @@ fn count(report: &str) -> Tally {
     tally
 }
 
-/// Returns the first value of an attribute in a piece of XML.
+/// Returns the value of the first attribute of this name in a piece of XML.
 fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     let begin = format!("{name}=\"");
     let place = match element.strip_prefix(&begin) {
@@ -247,7 +248,8 @@ fn package_folder() -> PathBuf {
     shell::root().join("bindings/python")
 }
 
-/// Returns a command for a program of the environment, in the folder of the package.
+/// Returns a command for a program of the environment, which starts in the directory of the
+/// package.
 fn in_package(folder: &Path, program: &str) -> Command {
     let bin = folder.join("venv/bin");
     let mut command = shell::at_root(Command::new(bin.join(program)));

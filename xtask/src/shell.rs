@@ -19,18 +19,19 @@ pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// Returns a command for the cargo that runs this program. Its directory is the root of the
-/// workspace. It does not inherit the variables that `cargo run` sets for this package.
+/// Returns a command for the cargo that runs this program. The command starts in the root of the
+/// workspace, without the variables that `cargo run` sets for this package.
 pub(crate) fn cargo() -> Command {
     at_root(Command::new(cargo_program()))
 }
 
-/// Returns the same command at the lowest priority, for work that runs alongside real-time tests.
+/// Returns the command of [`cargo`] at the lowest priority, for work that runs alongside real-time
+/// tests.
 pub(crate) fn background_cargo() -> Command {
     cargo_at(19)
 }
 
-/// Returns the same command at a lower priority.
+/// Returns the command of [`cargo`] at a lower priority.
 pub(crate) fn cargo_at(niceness: u8) -> Command {
     at_root(at_niceness(niceness, cargo_program()))
 }
@@ -49,9 +50,9 @@ fn cargo_program() -> OsString {
 
 /// Makes a command run in the root of the workspace, without the variables that `cargo run` sets
 /// for this package.
-pub(crate) fn at_root(mut cargo: Command) -> Command {
-    cargo.current_dir(root());
-    without_package(cargo)
+pub(crate) fn at_root(mut command: Command) -> Command {
+    command.current_dir(root());
+    without_package(command)
 }
 
 /// Makes a command run without the variables that `cargo run` sets for this package.
@@ -84,7 +85,8 @@ pub(crate) fn bench(package: &str, name: &str) -> Command {
     cargo
 }
 
-/// Returns the path of the program `name` in `PATH`, `/usr/sbin` or `/sbin`, if it is installed.
+/// Returns the path of the program `name` in `PATH`, `/usr/sbin` or `/sbin`, if it is installed. An
+/// absolute path is returned if there is such a file.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -93,8 +95,9 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Returns a program of a crate with the same name: the one that is installed, or one of our own,
-/// which is kept between runs. `features` are arguments of `cargo install`.
+/// Returns the program of the crate `name`: the one that is installed, in whatever version, or else
+/// one that is installed below the target directory and kept between runs. `features` are further
+/// arguments of `cargo install`.
 pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Result<PathBuf> {
     if let Some(program) = program(name) {
         return Ok(program);

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the tests at many times their usual repetitions, the book in a browser, then
-//! long fuzzing.
+//! `cargo xtask soak`: the tests at many times their usual repetitions, the checks of the Python
+//! package, the book in a browser, then long fuzzing.
 
 use std::process::ExitCode;
 
@@ -7,28 +7,28 @@ use anyhow::Result;
 
 use crate::{book, guest, libtest, packages, python, test};
 
-/// The length of the soak.
+/// The extent of the soak.
 #[derive(clap::Args)]
 #[group(id = "soak")]
 pub(crate) struct Options {
     /// Factor by which the repetitions of each randomized test are multiplied
     #[arg(long, default_value_t = 100)]
     factor: u64,
-    /// Only the tests of this package, and no fuzzing; may be repeated
+    /// Run only the tests of this package, and none of the later steps; may be repeated
     #[arg(long, short, value_name = "NAME", conflicts_with = "target")]
     package: Vec<String>,
-    /// Only the tests whose names contain this, and no fuzzing
+    /// Run only the tests whose names contain this, and none of the later steps
     #[arg(long, value_name = "TEXT", conflicts_with = "target")]
     tests: Option<String>,
     #[command(flatten)]
     fuzz: crate::fuzz::Options,
 }
 
-/// The number of cases that a property test tries by default.
+/// The number of cases that proptest tries by default.
 const USUAL_CASES: u64 = 256;
 
-/// Tests, reads the book, then fuzzes; fails if one of them does. If only a part of the tests is
-/// selected, the rest is omitted.
+/// Runs the tests, checks the Python package and the book, then fuzzes; fails if one of these steps
+/// does. If packages or tests are selected, only their tests run.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     guest::prepare_kernels();

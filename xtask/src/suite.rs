@@ -1,4 +1,4 @@
-//! All tests of the workspace: built once, then run two test binaries at a time.
+//! All tests of the workspace: built once, then run, two test binaries at a time.
 //!
 //! `cargo test` runs one test binary after the other. The tests of the command mostly wait for
 //! drives in real time, so the other tests run beside them, at a lower priority.
@@ -19,11 +19,11 @@ use crate::tally::Tally;
 /// Selects the whole workspace, with the features of the released packages.
 pub(crate) const RELEASED: [&str; 3] = ["--workspace", "--features", "traxtent/parquet"];
 
-/// The package whose tests run beside all others.
+/// The package whose tests mostly wait. The tests of all others run beside them.
 const WAITING: &str = "traxtent";
 
 /// The niceness of the other tests.
-const LOWER: u8 = 10;
+const OTHERS_NICENESS: u8 = 10;
 
 /// The part of cargo's messages that describes a test binary.
 #[derive(Deserialize)]
@@ -61,10 +61,10 @@ pub(crate) fn run() -> Result<Tally> {
         let folder = binary.manifest_path.parent().context("no folder")?;
         match folder.file_name() {
             Some(name) if name == WAITING => waiting.push(binary.job(folder, 0)?),
-            _ => others.push_back(binary.job(folder, LOWER)?),
+            _ => others.push_back(binary.job(folder, OTHERS_NICENESS)?),
         }
     }
-    let mut doctests = cargo_test(shell::cargo_at(LOWER));
+    let mut doctests = test_workspace(shell::cargo_at(OTHERS_NICENESS));
     doctests.args(["--doc", "--", "--show-output"]);
     others.push_back(Job {
         name: "doctests".to_owned(),
@@ -84,15 +84,15 @@ pub(crate) fn run() -> Result<Tally> {
     Ok(all.into_inner())
 }
 
-/// Makes cargo build and run the tests of the workspace.
-fn cargo_test(mut cargo: Command) -> Command {
+/// Returns the command that builds and runs the tests of the workspace with `cargo`.
+fn test_workspace(mut cargo: Command) -> Command {
     cargo.arg("test").args(RELEASED);
     cargo
 }
 
 /// Builds the tests, and returns their binaries.
 fn build() -> Result<Vec<Artifact>> {
-    let mut cargo = cargo_test(shell::cargo());
+    let mut cargo = test_workspace(shell::cargo());
     cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]);
     let built = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let built = built.context("cargo test --no-run")?;
@@ -107,7 +107,7 @@ fn build() -> Result<Vec<Artifact>> {
 }
 
 impl Artifact {
-    /// Returns the job that runs the binary in its package's folder, as `cargo test` does.
+    /// Returns the job that runs the binary in its package's directory, like `cargo test`.
     fn job(&self, folder: &Path, niceness: u8) -> Result<Job> {
         let package = folder.strip_prefix(shell::root())?.display();
         let program = self.executable.as_ref().context("no binary")?;
@@ -121,7 +121,7 @@ impl Artifact {
 }
 
 impl Job {
-    /// Runs the tests, prints their results as a whole, and counts them.
+    /// Runs the tests and counts them. Prints their results together at the end.
     fn run(self, all: &Mutex<Tally>) {
         let Job { name, command } = self;
         let begun = Instant::now();

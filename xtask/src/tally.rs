@@ -35,7 +35,8 @@ impl Tally {
         self.skips.extend(part.skips);
     }
 
-    /// Prints every skip and failure, then the counts as the last line.
+    /// Prints every skip and failure, then the counts as the last line. Returns a failure if a
+    /// check has failed.
     pub(crate) fn report(&self) -> ExitCode {
         println!();
         self.skips

@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("tests");
-    // Tests in real time leave the processor idle for much of their time.
+    // These builds run beside the tests, because tests in real time often leave the processor idle.
     let fuzz_build = fuzz::start_smoke_build();
     let environment = python::start_preparation(false);
     let packaging = std::thread::spawn(|| shell::run(&mut package()));
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<ExitCode> {
 }
 
 /// Returns the command that runs the tests of some packages, or of the whole workspace if none is
-/// named, including doctests: all tests, or those with `filter` in their names.
+/// named. Doctests are included. With `filter`, only tests with this text in their names run.
 pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--no-fail-fast"]);
@@ -85,20 +85,23 @@ fn rustdoc() -> Command {
 }
 
 fn check_words() -> Result<()> {
-    ensure!(words::check()?, "see the lines above; docs/glossary.md");
+    ensure!(
+        words::check()?,
+        "see the lines above, and docs/glossary.md for the terms"
+    );
     Ok(())
 }
 
 fn check_imports() -> Result<()> {
     ensure!(
         cycles::check()?,
-        "modules that import each other; see the lines above"
+        "modules import each other; see the lines above"
     );
     Ok(())
 }
 
-/// The crates that may be published, each after those that it depends on.
-const PUBLISHED: [&str; 9] = [
+/// The pure crates, which may be published, each after those that it depends on.
+const PURE_CRATES: [&str; 9] = [
     "traxtent-units",
     "traxtent-model",
     "traxtent-workload",
@@ -111,16 +114,16 @@ const PUBLISHED: [&str; 9] = [
 ];
 
 /// Returns a command that does the same as `cargo publish --dry-run` without contacting the
-/// registry: it packs the crates of [`PUBLISHED`], and builds them from the packages' contents
-/// alone. It runs at low priority beside the tests, in a build folder of its own because builds in
-/// one folder wait for each other.
+/// registry: it packs the [`PURE_CRATES`], and builds them from the packages' contents alone. It
+/// runs at low priority beside the tests, in a build directory of its own, because builds in one
+/// directory wait for each other. Packages of earlier runs are removed first.
 fn package() -> Command {
     let folder = shell::target_dir().join("packaged");
     forget_packages(&folder);
     let mut cargo = shell::background_cargo();
     cargo.args(["package", "--quiet", "--allow-dirty", "--offline"]);
     cargo.arg("--target-dir").arg(&folder);
-    cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
+    cargo.args(PURE_CRATES.iter().flat_map(|name| ["--package", name]));
     // The packages are only built, never run.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
     cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
@@ -134,12 +137,12 @@ fn forget_packages(build: &Path) {
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     let sources = home.and_then(|home| home.join("registry/src").read_dir().ok());
     for source in sources.into_iter().flatten().flatten() {
-        for name in PUBLISHED {
-            // The version of the workspace.
+        for name in PURE_CRATES {
+            // xtask and the crates have the version of the workspace.
             let folder = source
                 .path()
                 .join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
-            // A folder that is absent needs no removal.
+            // A directory that is absent needs no removal.
             let _ = fs::remove_dir_all(folder);
         }
     }
@@ -149,8 +152,9 @@ fn forget_packages(build: &Path) {
         let library = name.rsplit_once('-').map_or("", |(name, _)| name);
         let record = format!("lib-{}.json", library.replace('-', "_"));
         let record = fs::read_to_string(folder.path().join(record)).unwrap_or_default();
-        // Cargo compares files for crates of the workspace, and only versions for packages.
-        if PUBLISHED.contains(&library) && record.contains("Precalculated") {
+        // Cargo compares files for crates of the workspace, but only versions for packages, whose
+        // records contain this word.
+        if PURE_CRATES.contains(&library) && record.contains("Precalculated") {
             let _ = fs::remove_dir_all(folder.path());
         }
     }

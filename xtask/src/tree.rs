@@ -43,7 +43,7 @@ pub(crate) fn copy(tree: &Path) -> Result<()> {
         }
         fs::create_dir_all(to.parent().context("it is below the root")?)?;
         fs::copy(&from, &to).with_context(|| to.display().to_string())?;
-        // The new time must be later than builds of the file's previous version.
+        // Cargo builds the file again only if its time is later than that of the previous build.
         fs::File::options()
             .write(true)
             .open(&to)?
@@ -52,7 +52,7 @@ pub(crate) fn copy(tree: &Path) -> Result<()> {
     remove_others(tree, tree, &tracked)
 }
 
-/// Removes files that are not tracked.
+/// Removes the files below `folder` that are not tracked.
 fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

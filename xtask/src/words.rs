@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// The largest width of a comment line, in columns.
+/// The largest width of a comment line without a URL, in columns.
 const WIDTH_MAX: usize = 100;
 
 /// Words with which a doc comment must not open. A summary is a noun phrase or a verb in the third
@@ -42,7 +42,8 @@ struct Retired {
     term: String,
 }
 
-/// Checks all Rust files of the repository, and prints the faults. Returns whether there are none.
+/// Checks all Rust files of the repository except this one, and prints the faults. Returns whether
+/// there are none.
 pub(crate) fn check() -> Result<bool> {
     let root = shell::root();
     let glossary = fs::read_to_string(root.join("docs/glossary.md")).context("docs/glossary.md")?;
@@ -66,8 +67,8 @@ pub(crate) fn check() -> Result<bool> {
     Ok(faults == 0)
 }
 
-/// Returns the words in the last column of the glossary's tables that have no qualifier. A word
-/// with a qualifier in brackets is correct in other senses, which a program cannot distinguish.
+/// Returns the single words in the last column of the glossary's tables. A word with a qualifier in
+/// brackets is correct in other senses, which a program cannot distinguish, and is left out.
 fn retired_words(glossary: &str) -> Vec<Retired> {
     let mut retired = Vec::new();
     for row in glossary.lines() {
@@ -89,6 +90,7 @@ fn retired_words(glossary: &str) -> Vec<Retired> {
     retired
 }
 
+/// Returns the faults of a file. Retired words are faults in code too.
 fn faults_of(path: &str, text: &str, retired: &[Retired]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut before = "";
@@ -150,7 +152,7 @@ fn words_of(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns whether `word` is `base`, its plural, or a form of the verb.
+/// Returns whether `word` is `base`, its plural, or a regular form of the verb.
 fn is_form_of(word: &str, base: &str) -> bool {
     let stem = base.strip_suffix('e').unwrap_or(base);
     word == base

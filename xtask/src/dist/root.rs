@@ -10,7 +10,8 @@ use super::{Artifacts, BASH, COMPLETIONS, MAN, clear, entries, file_name};
 use crate::shell;
 use crate::tally::Tally;
 
-/// Runs the tarball in a new root; then installs, inspects, runs and removes the package there.
+/// Unpacks the tarball in a new root and runs its program; then installs, inspects, runs and
+/// removes the package there.
 pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Tally {
     let mut tally = Tally::default();
     if let Some(reason) = obstacle() {
@@ -25,10 +26,10 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
             return tally;
         }
     };
-    tally.check("Debian root: has no Rust", root.has_no_rust());
+    tally.check("Debian root: has no compiler", root.has_no_compiler());
     tally.check(
         "Debian root: tarball runs",
-        root.unpack(tarball, &artifacts.version),
+        root.runs_tarball(tarball, &artifacts.version),
     );
     let installed = root.install(package);
     let works = installed.is_ok();
@@ -36,7 +37,7 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
     if works {
         tally.check(
             "Debian root: --version",
-            root.version("traxtent", &artifacts.version),
+            root.prints_version("traxtent", &artifacts.version),
         );
         tally.check("Debian root: man pages", root.man_pages(&artifacts.pages));
         tally.check("Debian root: completions", root.completions());
@@ -56,6 +57,7 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
     tally
 }
 
+/// Returns the reason why this machine cannot make a root, if there is one.
 fn obstacle() -> Option<&'static str> {
     if shell::program("debootstrap").is_none() {
         Some("debootstrap is not installed")
@@ -106,7 +108,7 @@ impl Root {
         shell::stdout_of(&mut chroot)
     }
 
-    fn has_no_rust(&self) -> Result<()> {
+    fn has_no_compiler(&self) -> Result<()> {
         let found = self.run("for tool in cargo rustc cc; do command -v $tool; done; true")?;
         ensure!(found.is_empty(), "found {found}");
         Ok(())
@@ -118,13 +120,14 @@ impl Root {
             .map(drop)
     }
 
-    fn unpack(&self, tarball: &Path, version: &str) -> Result<()> {
+    /// Unpacks the tarball, and checks that its program runs.
+    fn runs_tarball(&self, tarball: &Path, version: &str) -> Result<()> {
         fs::copy(tarball, self.path.join("tmp/traxtent.tar.gz"))?;
         self.run("cd /tmp && tar --extract --gzip --file traxtent.tar.gz")?;
-        self.version("/tmp/traxtent-*/bin/traxtent", version)
+        self.prints_version("/tmp/traxtent-*/bin/traxtent", version)
     }
 
-    fn version(&self, command: &str, version: &str) -> Result<()> {
+    fn prints_version(&self, command: &str, version: &str) -> Result<()> {
         let printed = self.run(&format!("{command} --version"))?;
         ensure!(
             printed == format!("traxtent {version}"),
@@ -143,7 +146,7 @@ impl Root {
         Ok(())
     }
 
-    /// Checks that each completion exists and that bash accepts its own.
+    /// Checks that no completion is missing or empty, and that bash can load its own.
     fn completions(&self) -> Result<()> {
         for (_, name, place) in COMPLETIONS {
             self.run(&format!("test -s /{}/{name}", place.package))
@@ -169,6 +172,7 @@ impl Root {
         Ok(())
     }
 
+    /// Removes the package, and checks that none of its files is left.
     fn remove(&self) -> Result<()> {
         self.run("dpkg --purge traxtent")?;
         let left = self.run("find / -xdev -path /tmp -prune -o -name '*traxtent*' -print")?;

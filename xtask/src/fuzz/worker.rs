@@ -11,9 +11,10 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// An input that takes longer than this breaks a target. It is far above the time that any input
-/// needs, because the machine may be busy.
+/// The time-out: a target breaks on an input that takes longer. It is far above the time that any
+/// input needs, because the machine may be busy.
 const TIMEOUT_SECONDS: u32 = 10;
+/// The time-out of a canary. One of them hangs, so its run takes this long.
 const CANARY_TIMEOUT_SECONDS: u32 = 1;
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
@@ -25,9 +26,9 @@ pub(super) struct Job {
     pub(super) seed: u32,
     pub(super) runs: u64,
     pub(super) seconds_max: Option<u32>,
-    /// Starts with the inputs that earlier searches found.
+    /// Whether the search also starts from the inputs that earlier searches found.
     pub(super) resume: bool,
-    /// The target has a planted bug.
+    /// Whether the target has a planted bug, which the search must find.
     pub(super) expect_failure: bool,
 }
 
@@ -41,15 +42,14 @@ impl fmt::Display for Job {
 pub(super) enum Outcome {
     /// No input broke the target.
     Sound { summary: String },
-    /// An input broke the target. `input` is `None` only if the process died before it could save
-    /// the input.
+    /// An input broke the target, or the engine failed. `input` is `None` if no input was saved.
     Broken {
         cause: String,
         input: Option<PathBuf>,
     },
 }
 
-/// Runs a job to its end and prints a line of progress now and then.
+/// Runs a job to its end, and prints its progress at most every [`PROGRESS_EVERY`].
 pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     let folders = Folders::make(job)?;
     let mut child = command(program, job, &folders)
@@ -82,7 +82,7 @@ pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     })
 }
 
-/// Runs a target on one input and shows all its output.
+/// Runs a target on one input, and shows all output.
 pub(super) fn replay(program: &Path, target: &str, input: &Path) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command
@@ -168,9 +168,9 @@ fn command(program: &Path, job: &Job, folders: &Folders) -> Command {
 /// The relevant parts of libFuzzer's output.
 #[derive(Default)]
 struct Log {
-    /// The runs, the edges seen and the inputs kept.
+    /// The numbers of runs, of edges seen and of inputs kept, as text.
     status: String,
-    /// The panic or the verdict.
+    /// The lines of the panic, then libFuzzer's verdict.
     cause: Vec<String>,
     saved: Option<PathBuf>,
     /// Whether the verdict has been read; the lines after it repeat the input.
@@ -212,10 +212,10 @@ impl Log {
     }
 }
 
-/// Returns whether a line is from the target rather than the engine: a panic's two lines, or the
-/// message of the allocator at its limit.
+/// Returns whether a line states a cause: a line of a panic, or the message of the allocator at its
+/// limit. All other lines begin in known ways.
 fn is_cause(line: &str) -> bool {
-    const ENGINE: &[&str] = &[
+    const OTHERS: &[&str] = &[
         "INFO:",
         "WARNING:",
         "NOTE:",
@@ -232,5 +232,5 @@ fn is_cause(line: &str) -> bool {
         "note:",
         "This may also",
     ];
-    !line.trim().is_empty() && !ENGINE.iter().any(|prefix| line.starts_with(prefix))
+    !line.trim().is_empty() && !OTHERS.iter().any(|prefix| line.starts_with(prefix))
 }
