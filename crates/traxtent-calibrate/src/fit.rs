@@ -40,7 +40,7 @@ const HALVINGS: usize = 5;
 /// A residual of more standard deviations counts as this many.
 const OUTLIER: f64 = 3.5;
 
-/// The least standard deviation of a residual, in milliseconds.
+/// The smallest standard deviation that a residual may have, in milliseconds.
 const DEVIATION_LEAST_MS: f64 = 0.02;
 
 /// The standard deviation of the difference between neighbouring corrections of the seek curve,

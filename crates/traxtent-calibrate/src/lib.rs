@@ -26,8 +26,8 @@ use search::{Effort, Search, choose_timing};
 use settings::{Setting, buffer_settings, timing_settings};
 use trace::{Replayed, StopSignal};
 
-/// The least number of measured requests in each part: the one that is fitted, and the one that is
-/// held out.
+/// The minimum number of measured requests in each part: the one that is fitted, and the one that
+/// is held out.
 pub const REQUESTS_LEAST: usize = 200;
 
 /// A figure is determined by a trace if the trace reduces its uncertainty to this share.
@@ -46,7 +46,7 @@ pub(crate) const SEEK_KEY: &str = "mechanics.seek";
 const READ_SECTOR_KEY: &str = "bus.read_sector_ms";
 pub(crate) const WRITE_SECTOR_KEY: &str = "bus.write_sector_ms";
 
-/// The least number of hits from which an overhead of hits is taken.
+/// The minimum number of hits from which an overhead of hits is taken.
 const HITS_LEAST: usize = 20;
 
 /// The options of a calibration.

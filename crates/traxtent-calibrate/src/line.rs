@@ -5,14 +5,14 @@ use traxtent_sim::agreement::HIT_MARGIN_MS;
 /// The width of the band in which hits lie, in milliseconds.
 const BAND_MS: f64 = 0.2;
 
-/// The least share of the requests that must lie in the band for them to be hits. Accesses to the
+/// The minimum share of the requests that must lie in the band for them to be hits. Accesses to the
 /// media are spread over a revolution, of which the band is a thirtieth at 10,000 rpm.
 const SHARE_LEAST: f64 = 0.06;
 
 /// The largest share of the requests that may be faster than hits.
 const FASTER_MOST: f64 = 0.03;
 
-/// The least number of requests among which a line is searched for.
+/// The minimum number of requests among which a line is searched for.
 const REQUESTS_LEAST: usize = 100;
 
 /// The longest time of a sector on the bus that is considered, in milliseconds: 1 MB/s.

@@ -17,7 +17,7 @@ use crate::{CalibrateError, Options};
 /// A change of a setting must explain one request in this many.
 const REQUESTS_PER_CHANGE: usize = 2000;
 
-/// The least number of requests that a change of a setting must explain.
+/// The minimum number of requests that a change of a setting must explain.
 const LEAST_PER_CHANGE: usize = 3;
 
 /// A timing setting must reduce the distance of the distributions to this share.

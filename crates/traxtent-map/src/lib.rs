@@ -9,8 +9,7 @@
 //!
 //! # Invariants
 //! The tracks of a map are in ascending order, not empty, and without gaps. A map is stored as a
-//! repeating pattern. Ten million tracks of a regular drive take a
-//! few kilobytes.
+//! repeating pattern. Ten million tracks of a regular drive take a few kilobytes.
 #![forbid(unsafe_code)]
 
 mod builder;

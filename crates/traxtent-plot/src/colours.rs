@@ -145,10 +145,10 @@ mod tests {
         ],
     ];
 
-    /// The least distance in CIELAB at which two colours are told apart at a glance.
+    /// The smallest distance in CIELAB at which two colours are told apart at a glance.
     const DISTANCE: f64 = 15.0;
 
-    /// The least contrast of a line against the paper (WCAG 2.1, 1.4.11).
+    /// The minimum contrast of a line against the paper (WCAG 2.1, 1.4.11).
     const CONTRAST: f64 = 3.0;
 
     fn linear(colour: [u8; 3]) -> [f64; 3] {

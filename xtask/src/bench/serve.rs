@@ -37,7 +37,7 @@ enum ServePart {
     Truth,
 }
 
-/// The least acceptable rate, as a share of that of nbdkit's memory plugin.
+/// The lowest acceptable rate, as a share of that of nbdkit's memory plugin.
 const SHARE_LEAST: f64 = 1.0;
 /// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;

@@ -33,7 +33,7 @@ enum Part {
     Direct,
 }
 
-/// The least acceptable rate, as a share of a plain file's.
+/// The lowest acceptable rate, as a share of a plain file's.
 const SHARE_LEAST: f64 = 0.8;
 /// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;

@@ -12,7 +12,7 @@ const DRIVE: &str = "atlas10k2";
 /// The height of a time line's bar.
 const BAR: f64 = 30.0;
 
-/// The least width of a transfer.
+/// The minimum width of a transfer.
 const TRANSFER_MIN: f64 = 3.0;
 
 /// The number of angles of the platter over which a mean is taken.
