@@ -3,7 +3,7 @@
 //!
 //! /dev/kvm is not needed. `cargo xtask test` unpacks the kernels into `target/guest` and
 //! `target/guest-backports`, and installs neither. The guest's initial file system contains
-//! busybox, the requested kernel modules, programs with their libraries, and a script.
+//! busybox, the requested kernel modules, programs with their libraries, other files, and a script.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -32,7 +32,7 @@ impl GuestKernel {
     }
 
     /// Returns the processor to emulate. Under QEMU 7.2, a guest with Linux 6.12 on `qemu64`
-    /// crashed in five of eight boots, at an instruction that these processors lack.
+    /// crashed in five of eight boots, at the instruction that `-cx16` removes.
     fn processor(self) -> &'static str {
         match self {
             GuestKernel::Release => "qemu64",
@@ -58,7 +58,7 @@ pub struct Guest<'a> {
     /// The shell script that runs once /dev, /proc and /sys have been mounted and the modules have
     /// been loaded; `$B` is busybox.
     pub script: &'a str,
-    /// Arguments for qemu: the devices.
+    /// The arguments for qemu that add devices.
     pub devices: &'a [String],
     /// The time after which the guest is stopped.
     pub limit: Duration,
@@ -219,11 +219,11 @@ impl Files {
         fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
     }
 
-    /// Copies a module. Decompresses it if necessary, because busybox loads only plain ones.
+    /// Copies a module. Decompresses it if necessary, because busybox loads only uncompressed ones.
     fn copy_module(&self, from: &Path, place: &str, busybox: &Path) {
         self.copy(from, place);
         if from.extension().is_some_and(|extension| extension == "xz") {
-            let to = File::create(self.root.join(place)).expect("it is ours");
+            let to = File::create(self.root.join(place)).expect("the copy can be replaced");
             let mut xzcat = Command::new(busybox);
             let status = xzcat.arg("xzcat").arg(from).stdout(to).status();
             assert!(
@@ -253,7 +253,7 @@ impl Files {
     fn write(&self, place: &str, script: &str) {
         let file = self.root.join(place);
         fs::write(&file, script).expect("there is room");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("the file is ours");
     }
 
     fn pack(&self, busybox: &Path, image: &Path) {

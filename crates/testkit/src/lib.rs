@@ -1,4 +1,5 @@
-//! Shared test support for several crates: skipping with a reason, reference data, tools.
+//! Shared test support for several crates: skipping with a reason, reference data, tools, soak
+//! runs, guests, and mounted file systems.
 //!
 //! A test that cannot run reports it with [`skip!`] and returns; `cargo xtask test` counts it as
 //! skipped and prints the reason.
@@ -102,7 +103,7 @@ impl SoakProgress {
         }
     }
 
-    /// Records that `done` steps are complete.
+    /// Prints that `done` steps are complete, in a soak run and at most every ten seconds.
     pub fn at(&self, done: u64) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if reported.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {

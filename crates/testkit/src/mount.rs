@@ -14,7 +14,7 @@ pub struct MountedExt4 {
 
 impl MountedExt4 {
     /// Creates a file system of `mib` MiB with blocks of `block_bytes` bytes in the file `ext4.img`
-    /// of the directory `home`, and mounts it on its subdirectory `mounted`.
+    /// of the directory `home`, and mounts it on the subdirectory `mounted` of `home`.
     ///
     /// # Errors
     /// Returns the reason if that is not possible here. It needs root, loop devices, mkfs.ext4,
@@ -43,7 +43,7 @@ impl MountedExt4 {
         &self.folder
     }
 
-    /// Unmounts it.
+    /// Unmounts it, and detaches its loop device.
     ///
     /// # Errors
     /// Returns the reason if it cannot be unmounted, for example because it is in use.

@@ -35,12 +35,12 @@ pub(crate) const ROUNDS: usize = 8;
 const GAIN_LEAST: f64 = 1.0;
 
 /// The number of step lengths that are tried, each half of the one before.
-const HALVINGS: usize = 5;
+const STEP_LENGTHS: usize = 5;
 
 /// A residual of more standard deviations counts as this many.
-const OUTLIER: f64 = 3.5;
+const OUTLIER_DEVIATIONS: f64 = 3.5;
 
-/// The smallest standard deviation that a residual may have, in milliseconds.
+/// The smallest standard deviation that is assumed for residuals, in milliseconds.
 const DEVIATION_LEAST_MS: f64 = 0.02;
 
 /// The standard deviation of the difference between neighbouring corrections of the seek curve,
@@ -54,7 +54,7 @@ const ANGLE_REPLAYS: usize = 4;
 /// The seed of the angles.
 const ANGLE_SEED: u64 = 1;
 
-/// The part of a trace that is fitted, and the times of hits in it.
+/// The parts of the traces that are fitted, and the times of hits in them.
 pub(crate) struct Fit<'a> {
     pub(crate) traces: &'a [MeasuredTrace],
     /// The number of records of each trace that are fitted.
@@ -87,7 +87,8 @@ impl Fit<'_> {
         Ok(all)
     }
 
-    /// Returns the mean rotational latency of each kind of request, from replays at random angles.
+    /// Returns the mean rotational latency of each kind of request, from `requests` and from
+    /// replays at random angles.
     fn rotation(
         &self,
         profile: &Profile,
@@ -125,7 +126,9 @@ impl Fit<'_> {
         requests.iter().filter(|one| !self.agrees(one)).count()
     }
 
-    /// The root mean square of the demerits of the kinds of requests, in milliseconds.
+    /// The root mean square of the demerits of the kinds of requests, weighted by their numbers, in
+    /// milliseconds. Requests that only the model or only the drive served from its buffer
+    /// contribute 0.
     pub(crate) fn distance(&self, requests: &[Replayed]) -> f64 {
         let mut by_kind: [(Vec<f64>, Vec<f64>); KINDS] = Default::default();
         for request in requests.iter().filter(|one| self.agrees(one)) {
@@ -140,7 +143,7 @@ impl Fit<'_> {
         (squares.sum::<f64>() / requests.len().max(1) as f64).sqrt()
     }
 
-    /// Fits figures, beginning with a profile.
+    /// Fits figures in at most `rounds` iterations, beginning with a profile.
     pub(crate) fn run(
         &self,
         start: &Profile,
@@ -177,8 +180,8 @@ impl Fit<'_> {
             }
             let step = covariance.times(&right);
             let mut better = None;
-            for halving in 0..HALVINGS {
-                let scale = 0.5f64.powi(halving as i32);
+            for halvings in 0..STEP_LENGTHS {
+                let scale = 0.5f64.powi(halvings as i32);
                 let next: Vec<f64> = corrections
                     .iter()
                     .zip(&step)
@@ -235,9 +238,9 @@ impl Fit<'_> {
         let squares = requests.iter().zip(residuals).map(|(request, residual)| {
             let share = match self.agrees(request) {
                 true => residual / deviations.of_request(request),
-                false => OUTLIER,
+                false => OUTLIER_DEVIATIONS,
             };
-            share.clamp(-OUTLIER, OUTLIER).powi(2)
+            share.clamp(-OUTLIER_DEVIATIONS, OUTLIER_DEVIATIONS).powi(2)
         });
         squares.sum()
     }
@@ -270,7 +273,7 @@ impl Fit<'_> {
                 continue;
             }
             let deviation = deviations.of_request(request);
-            let limit = OUTLIER * deviation;
+            let limit = OUTLIER_DEVIATIONS * deviation;
             let residual = residuals[index].clamp(-limit, limit);
             let weight = 1.0 / (deviation * deviation);
             let row: Vec<(usize, f64)> = derivatives
@@ -301,7 +304,7 @@ fn derivative(before: &Replayed, after: &Replayed) -> f64 {
     }
 }
 
-/// The inverse covariance of the corrections if nothing is known of the drive.
+/// The inverse covariance of the corrections if nothing is known about the drive.
 fn prior(figures: &[Figure]) -> Matrix {
     let mut prior = Matrix::zero(figures.len());
     for (index, figure) in figures.iter().enumerate() {

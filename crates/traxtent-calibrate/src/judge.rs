@@ -21,9 +21,9 @@ pub struct Judgement {
     pub noise_p95_ms: f64,
     /// The number of reads.
     pub reads: usize,
-    /// The number of reads that only the model or only the drive served from its buffer. The drive
-    /// did if it took at most 0.5 ms longer than the time of a hit, which is found in the measured
-    /// times of the part that was fitted.
+    /// The number of reads that only the model or only the drive served from its buffer. A read
+    /// counts as served from the drive's buffer if it took less than 0.5 ms longer than a hit. The
+    /// time of a hit is found in the measured times of the part that was fitted.
     pub disagreements: usize,
     /// The means and demerits of classes of requests.
     pub classes: Vec<ClassAgreement>,
@@ -53,8 +53,8 @@ impl Judgement {
         self.disagreements as f64 / self.reads.max(1) as f64
     }
 
-    /// Whether it disagrees on more reads than another one of the same part, by more than two
-    /// standard deviations of such a count.
+    /// Whether its disagreements exceed those of another judgement of the same part by more than
+    /// two standard deviations of their difference.
     pub(crate) fn disagrees_more_than(&self, other: &Judgement) -> bool {
         let deviation = ((self.disagreements + other.disagreements) as f64).sqrt();
         self.disagreements as f64 > other.disagreements as f64 + 2.0 * deviation

@@ -30,20 +30,23 @@ use trace::{Replayed, StopSignal};
 /// is held out.
 pub const REQUESTS_LEAST: usize = 200;
 
-/// A figure is determined by a trace if the trace reduces its uncertainty to this share.
+/// A figure is determined by a trace if the trace reduces its uncertainty below this share.
 const DETERMINED_SHARE: f64 = 0.5;
 
 /// Half the width of a 95 % interval, in standard deviations of a normal distribution.
 const INTERVAL_DEVIATIONS: f64 = 1.96;
 
-/// The factor by which intervals are wider, because the residuals of requests are not independent
+/// The factor by which intervals are widened, because the residuals of requests are not independent
 /// and the response times not quite linear. It was chosen with the blind calibrations of seeds 0 to
-/// 79. Without it, 89 % of their intervals contain the truth.
+/// 79. Without it, 89 % of their intervals contain the true value.
 const INTERVAL_WIDENING: f64 = 1.6;
 
-/// The keys of the figures that are fitted in a way of their own.
+/// The key of the seek curve. Its times are fitted together.
 pub(crate) const SEEK_KEY: &str = "mechanics.seek";
+/// The key of the time of a read's sector on the bus. It is found from read hits.
 const READ_SECTOR_KEY: &str = "bus.read_sector_ms";
+/// The key of the time of a write's sector on the bus. It is found from write hits, if there are
+/// any.
 pub(crate) const WRITE_SECTOR_KEY: &str = "bus.write_sector_ms";
 
 /// The minimum number of hits from which an overhead of hits is taken.
@@ -52,10 +55,10 @@ const HITS_LEAST: usize = 20;
 /// The options of a calibration.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The share of each trace's records, at its end, that is only judged.
+    /// The share of each trace's records, at its end, that is used only to judge the fit.
     pub held_out: f64,
-    /// The keys that are not changed, nor those below them: `cache` stands for all settings of the
-    /// buffer.
+    /// The keys that must not be changed. A key includes those below it: `cache` stands for all
+    /// settings of the buffer.
     pub keep: Vec<String>,
     /// The name of the traces in the provenance of the fitted values.
     pub source: String,
@@ -74,7 +77,7 @@ impl Options {
 
 /// A receiver of progress, which can stop a calibration. `()` ignores progress and never stops.
 pub trait CalibrationObserver: Sync {
-    /// Receives the current stage. This is called after every few replays.
+    /// Receives the current stage. This is called every few replays.
     fn at_work(&self, _stage: Stage) {}
 
     /// Returns whether the calibration must end with [`CalibrateError::Stopped`]. Every thread
@@ -105,8 +108,8 @@ pub struct FittedFigure {
     /// The value after. Equal to the value before if the trace does not determine it, except that
     /// the times of the seek curve are fitted together.
     pub value_ms: f64,
-    /// Half the width of the interval around the value that contains the true one in 95 % of the
-    /// cases, as far as the model is right.
+    /// Half the width of the interval around the value that contains the true value in 95 % of the
+    /// cases, provided that the model is right.
     pub plus_minus_ms: f64,
     /// Whether the trace determines the figure.
     pub is_determined: bool,
@@ -137,7 +140,7 @@ pub struct Calibration {
     pub profile: Profile,
     /// The settings that were changed.
     pub settings: Vec<ChangedSetting>,
-    /// The times.
+    /// The times that can be fitted.
     pub figures: Vec<FittedFigure>,
     /// The agreement of the original profile with the part that was fitted.
     pub fitted_before: Judgement,
@@ -166,7 +169,7 @@ impl Calibration {
 /// profile's bounds, or if the observer stops the calibration.
 ///
 /// # Panics
-/// Panics if the share that is held out is not between 0 and 1.
+/// Panics if the share that is held out is not from 0 to 1.
 pub fn calibrate(
     start: &Profile,
     traces: &[MeasuredTrace],

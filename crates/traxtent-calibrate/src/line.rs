@@ -13,9 +13,10 @@ const SHARE_LEAST: f64 = 0.06;
 const FASTER_MOST: f64 = 0.03;
 
 /// The minimum number of requests among which a line is searched for.
-const REQUESTS_LEAST: usize = 100;
+const LINE_REQUESTS_LEAST: usize = 100;
 
-/// The longest time of a sector on the bus that is considered, in milliseconds: 1 MB/s.
+/// The longest time of a sector on the bus that is considered, in milliseconds. For 512 bytes, it
+/// corresponds to 1 MB/s.
 const SECTOR_MOST_MS: f64 = 0.5;
 
 /// A measured request: whether it follows a read, its sectors, and its time in milliseconds.
@@ -33,10 +34,10 @@ pub(crate) struct HitLine {
 }
 
 impl HitLine {
-    /// Finds the line along which a band contains most of the requests. Returns `None` if no line
+    /// Finds the line along which a band contains the most requests. Returns `None` if no line
     /// stands out.
     pub(crate) fn of(requests: &[Timed]) -> Option<HitLine> {
-        if requests.len() < REQUESTS_LEAST {
+        if requests.len() < LINE_REQUESTS_LEAST {
             return None;
         }
         let best = |from: f64, to: f64, step: f64| {
@@ -54,7 +55,7 @@ impl HitLine {
         (is_common && line.is_fastest(requests)).then_some(line)
     }
 
-    /// Whether hardly any request is faster than a hit would be.
+    /// Whether at most the share [`FASTER_MOST`] of the requests is clearly faster than a hit.
     fn is_fastest(&self, requests: &[Timed]) -> bool {
         let is_faster = |&&(follows_read, sectors, ms): &&Timed| {
             ms < self.at(follows_read, sectors) - HIT_MARGIN_MS
@@ -79,7 +80,7 @@ impl HitLine {
             let (count, low) = densest_band(&of, slope);
             let is_common = count as f64 >= SHARE_LEAST * of.len() as f64;
             let own = level(low);
-            if of.len() >= REQUESTS_LEAST && is_common && own.is_fastest(&of) {
+            if of.len() >= LINE_REQUESTS_LEAST && is_common && own.is_fastest(&of) {
                 *fixed = own.fixed_ms[0];
             }
         }
@@ -183,8 +184,8 @@ mod tests {
         assert!(line.sector_deviation_ms < 0.001, "{line:?}");
     }
 
-    /// Is the line found if hardly any request after a write is a hit, and the densest band of
-    /// those requests consists of accesses to the media of a few sizes?
+    /// Is the line found, also for requests after a write, if hardly any of those is a hit, and
+    /// their densest band consists of accesses to the media?
     #[test]
     fn hits_stand_out_after_reads_alone() {
         let mut rng = Rng::new(1);

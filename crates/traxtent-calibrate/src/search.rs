@@ -20,8 +20,8 @@ const REQUESTS_PER_CHANGE: usize = 2000;
 /// The minimum number of requests that a change of a setting must explain.
 const LEAST_PER_CHANGE: usize = 3;
 
-/// A timing setting must reduce the distance of the distributions to this share.
-const TIMING_GAIN: f64 = 0.97;
+/// A timing setting must reduce the distance of the distributions below this share.
+const TIMING_DISTANCE_SHARE: f64 = 0.97;
 
 /// The number of rounds of fitting for each timing setting that is tried.
 const TIMING_ROUNDS: usize = 2;
@@ -41,8 +41,9 @@ pub(crate) struct Search<'a> {
     settings: Vec<Setting>,
     /// Whether a setting of the buffer must stay as it is.
     keeps_any: bool,
+    /// The number of sectors of the largest track.
     track: u32,
-    /// The number of requests that a change must explain.
+    /// The smallest number of requests that a change must explain.
     least: usize,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Changes one setting at a time, as long as that explains more requests.
+    /// Changes one setting at a time, as long as a change explains enough requests.
     fn improve(&self, mut best: Scored, progress: &mut dyn FnMut()) -> Scored {
         let changes: Vec<Vec<Setting>> = self.settings.iter().map(|one| vec![*one]).collect();
         loop {
@@ -141,8 +142,8 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Restores the original value of a setting if that costs fewer requests than a change must
-    /// explain.
+    /// Restores the original values of settings, one after another, as long as this costs fewer
+    /// requests in total than a change must explain.
     fn simplest(&self, (score, mut profile): Scored, own: &Profile) -> Profile {
         let limit = score + self.least;
         for setting in &self.settings {
@@ -164,8 +165,8 @@ impl<'a> Search<'a> {
         for restore in numbers {
             let mut changed = profile.clone();
             restore(&mut changed, own);
-            let is_better = || self.score(&changed).is_ok_and(|score| score < limit);
-            if changed != profile && is_possible(&changed.cache) && is_better() {
+            let keeps = || self.score(&changed).is_ok_and(|score| score < limit);
+            if changed != profile && is_possible(&changed.cache) && keeps() {
                 profile = changed;
             }
         }
@@ -238,7 +239,7 @@ pub(crate) fn choose_timing(
             is_accepted.then(|| (fit.distance(&replayed), fitted))
         });
         match found {
-            Some((distance, changed)) if distance < TIMING_GAIN * best => {
+            Some((distance, changed)) if distance < TIMING_DISTANCE_SHARE * best => {
                 (best, profile) = (distance, changed);
                 group = 0;
             }
