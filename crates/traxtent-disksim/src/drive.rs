@@ -320,7 +320,7 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
         off_bus_ms: ms(block, "Extradisc inter-disconnect delay")?,
         second_disconnect_ms: scaled("Extradisc 2nd disconnect overhead")?,
         seek_delay_ms: scaled("Extradisc seek delta")?,
-        // Constants from DiskSim's code, which are not in its files.
+        // Constants in DiskSim's code; its parameter files do not contain them.
         start_after_sectors: 10,
         large_start_after_sectors: 15,
         large_sectors: 45,
@@ -479,7 +479,8 @@ pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
     }
 }
 
-/// Returns a time for which DiskSim uses a negative value to mean the bus time.
+/// Returns a time in milliseconds, or 0 if the parameter is absent or negative. For DiskSim, a
+/// negative value means the bus time.
 fn ms_or_bus(block: &Block, key: &str) -> Result<f64, ParamError> {
     match block.get_f64(key)? {
         Some(negative) if negative < 0.0 => Ok(0.0),

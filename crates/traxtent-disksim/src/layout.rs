@@ -52,7 +52,8 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<ImportedLayo
     }
 }
 
-/// Returns the whole numbers of a list.
+/// Returns the numbers of a list, which must be whole and not negative. Returns an empty list if
+/// the parameter is absent.
 pub(super) fn numbers(block: &Block, key: &str) -> Result<Vec<u64>, ParamError> {
     let list = block.get_list(key)?.unwrap_or_default();
     list.iter()

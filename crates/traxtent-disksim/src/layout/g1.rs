@@ -119,7 +119,8 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
             Count(first_lbn, "block")
         ));
     }
-    // DiskSim accepts this too. It derives the capacity from the zones.
+    // Like DiskSim, accept zones that end before the last cylinder. DiskSim derives the capacity
+    // from the zones.
     let zones = imported.spec.zones.iter();
     let end = zones.map(|zone| zone.last_cylinder + 1).max().unwrap_or(0);
     if end > 0 && end < disk.cylinders {

@@ -340,9 +340,9 @@ impl Mapping {
         out
     }
 
-    /// Returns LBNs that DiskSim places at the position of another LBN. Under schemes 2 and 5, LBNs
-    /// that slips have moved into the spares of their cylinder are placed at the front of the next
-    /// cylinder.
+    /// Returns the LBNs that DiskSim places at the position of another LBN, each with that
+    /// position. Under schemes 2 and 5, LBNs that slips have moved into the spares of their
+    /// cylinder are placed at the front of the next cylinder.
     pub(super) fn collisions(&self, band: &DiskSimZone) -> Vec<(u64, u64)> {
         if !matches!(self.scheme, 2 | 5) {
             return Vec::new();
