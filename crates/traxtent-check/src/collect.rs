@@ -1,8 +1,8 @@
 //! A stack in a file, written by `--collect`, to be checked elsewhere.
 //!
 //! It holds the name of the machine, the parsed layers and the kernel's I/O limits of the devices.
-//! From the media it holds only what the parsers returned: no user data, no key material, no labels.
-//! A later version of traxtent therefore cannot extract more from an old file.
+//! From the media it holds only what the parsers returned: no user data, no key material, no
+//! labels. A later version of traxtent therefore cannot extract more from an old file.
 
 use serde::{Deserialize, Serialize};
 

@@ -284,8 +284,8 @@ pub fn physical_sector(
         // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
         for _ in 0..WRITES_PER_SHIFT {
             for (shift, times) in (0..).zip(&mut by_shift) {
-                // Places begin at the first multiple of the largest size in the range. The last ones
-                // are not used, so every shifted write stays within the range.
+                // Places begin at the first multiple of the largest size in the range. The last
+                // ones are not used, so every shifted write stays within the range.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {

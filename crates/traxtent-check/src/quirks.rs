@@ -51,8 +51,8 @@ impl Quirk {
 mod tests {
     use super::*;
 
-    /// Is the list readable, does each entry have a source, and do models match as the kernel
-    /// reports them?
+    /// Is the list readable, does each entry have a source and sectors of 4096 bytes, and are
+    /// drives found by the model that the kernel reports?
     #[test]
     fn models_match() {
         assert!(

@@ -28,7 +28,7 @@ pub trait Source {
 #[non_exhaustive]
 pub enum SourceError {
     /// Some of the bytes lie beyond the end.
-    #[error("bytes {offset} to {} lie beyond the end at {bytes}", offset.saturating_add(*wanted))]
+    #[error("bytes {offset}..{} extend beyond the end at {bytes}", offset.saturating_add(*wanted))]
     Beyond {
         /// The first byte requested.
         offset: u64,
@@ -40,7 +40,7 @@ pub enum SourceError {
     /// Some of the bytes lie on a device that is not available.
     #[error("the bytes from {offset} lie on a member that is not available")]
     Absent {
-        /// The first byte requested.
+        /// The first byte that is not available.
         offset: u64,
     },
     /// The system reports an error.
@@ -103,7 +103,9 @@ impl FileSource {
         let kind = std::fs::metadata(path)?.file_type();
         // Opening a pipe would wait for its other end.
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(io::Error::other("not a file or a block device"));
+            return Err(io::Error::other(
+                "neither a regular file nor a block device",
+            ));
         }
         let file = File::open(path)?;
         let bytes = if kind.is_block_device() {
@@ -181,7 +183,7 @@ impl JoinedSource {
         JoinedSource::new().with(Some(source), start, bytes)
     }
 
-    /// Appends a piece.
+    /// Appends `bytes` bytes of `source`, from `start`. Without a source, they are absent.
     #[must_use]
     pub fn with(mut self, source: Option<Rc<dyn Source>>, start: u64, bytes: u64) -> JoinedSource {
         self.pieces.push(Piece {

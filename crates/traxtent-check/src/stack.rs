@@ -1,7 +1,7 @@
 //! The layers that were found, and the position of each on the layers below it.
 //!
 //! A [`Stack`] is a list in which a layer comes after every layer that it lies on, which rules out
-//! cycles. Disks come first. An array or a volume lies on several layers at once.
+//! cycles. An array or a volume may lie on several layers at once.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub enum StackError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LayerId(pub usize);
 
-/// All layers that were found, from the disks upward.
+/// All layers that were found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
     /// The layers. Each lies only on layers before it.
@@ -69,7 +69,7 @@ pub struct Layer {
     pub node: Option<String>,
     /// The length of the layer in bytes.
     pub bytes: u64,
-    /// The places that the layer lies on. Empty for a disk.
+    /// The places that the layer lies on. Empty for a disk, and for a volume if they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<ByteRange>,
     /// The distribution of the layer's addresses over its places.
@@ -186,7 +186,7 @@ impl Stack {
         &self.layers[id.0]
     }
 
-    /// Returns all layers with their positions, from the disks upward.
+    /// Returns all layers with their positions. Each comes after the layers that it lies on.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (LayerId, &Layer)> {
         self.layers
             .iter()
@@ -194,7 +194,8 @@ impl Stack {
             .map(|(index, layer)| (LayerId(index), layer))
     }
 
-    /// Returns the drive that holds a layer in one piece, and the layer's first byte on it.
+    /// Returns the drive that holds a layer in one piece, and the layer's first byte on it; `None`
+    /// if the layer does not lie in one piece.
     pub fn in_one_piece(&self, id: LayerId) -> Option<(LayerId, u64)> {
         let (mut at, mut start) = (id, 0u64);
         loop {

@@ -51,8 +51,8 @@ impl Machine {
     /// Reads the tree at `root`, which is `/sys` on a machine.
     ///
     /// # Errors
-    /// Returns an error if there is no such directory. A device that disappears during the call is
-    /// left out.
+    /// Returns an error if the list of block devices cannot be read. A device that disappears
+    /// during the call is left out.
     pub fn read(root: &Path) -> io::Result<Machine> {
         let folder = root.join("class/block");
         let mut devices = BTreeMap::new();
@@ -69,8 +69,8 @@ impl Machine {
         Ok(Machine { devices })
     }
 
-    /// Returns the drives that a device lies on, or the device itself if it lies on none. Each
-    /// appears once, in order.
+    /// Returns the names of the drives that a device lies on, or that of the device itself if it
+    /// lies on none. They are sorted. The list is empty if there is no such device.
     pub fn drives_below(&self, name: &str) -> Vec<String> {
         let mut drives = Vec::new();
         let mut seen = Vec::new();
@@ -209,7 +209,7 @@ impl Device {
         let model = words
             .into_iter()
             .flatten()
-            // SATA drives have no vendor; virtual drives have a number.
+            // SATA drives report the vendor `ATA`, virtual drives a number.
             .filter(|word| word != "ATA" && !word.starts_with("0x"))
             .collect::<Vec<_>>()
             .join(" ");

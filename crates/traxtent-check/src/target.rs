@@ -36,10 +36,10 @@ impl Default for HostPaths {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// The file does not exist, or access is denied.
+    /// The target, or the kernel's list of devices, does not exist or cannot be accessed.
     #[error("{}: {error}", path.display())]
     File {
-        /// The path of the target.
+        /// The path of the target, or of the directory with the list.
         path: PathBuf,
         /// The system's error.
         error: io::Error,

@@ -71,8 +71,8 @@ const MEMBERS_MAX: u64 = 64;
 /// Returns the cost of each kind of work on an array whose content begins `offset` bytes after the
 /// start of a stripe.
 ///
-/// Returns `None` if the chunk or `offset` is not a multiple of the profile's logical sector, if the
-/// chunk is empty, or if there are no members or too many.
+/// Returns `None` if the chunk or `offset` is not a multiple of the profile's logical sector, if
+/// the chunk is empty, or if there are no members or too many.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.

@@ -29,19 +29,21 @@ const INODE_BYTES: u64 = 256;
 /// The size of a group descriptor in bytes with the feature `64bit`. Without it, descriptors are
 /// half as long, and more blocks stay out of the list than necessary.
 const DESCRIPTOR_BYTES: u64 = 64;
-/// The block bitmap and the inode bitmap, which mke2fs puts before the inode table.
-const BITMAPS: u64 = 2;
+/// The number of blocks that the two bitmaps of a group take. mke2fs puts them before the inode
+/// table.
+const BITMAP_BLOCKS: u64 = 2;
 /// The maximum size of the inode of bad blocks; a longer list is refused ("Ext2 file too big").
 const LIST_BYTES_MAX: u64 = (1 << 31) - 1;
-/// Block numbers in the list have 32 bits.
+/// The maximum number of blocks. Block numbers in the list have 32 bits.
 const BLOCKS_MAX: u64 = 1 << 32;
-/// mke2fs drops the last group unless it has more blocks than its tables need plus this number.
-const LAST_GROUP_LEAST: u64 = 50;
-/// The maximum number of bytes per inode before groups are made smaller: the default of mke2fs for
-/// huge disks.
-const INODE_RATIO_MOST: u64 = 65_536;
+/// The number of blocks that the last group must have in addition to those that its tables need.
+/// Otherwise mke2fs drops the group.
+const LAST_GROUP_BLOCKS_MIN: u64 = 50;
+/// Groups are made smaller if there would be more bytes per inode than this and than requested.
+/// The value is the default of mke2fs for huge disks.
+const INODE_RATIO_MAX: u64 = 65_536;
 /// The maximum factor by which groups are made smaller.
-const GROUPS_SMALLER_MOST: u32 = 64;
+const GROUPS_SMALLER_MAX: u32 = 64;
 /// At most one block in this many is given up. (Paper T gives up one in twenty.)
 const EXCLUDED_ONE_IN: u64 = 10;
 
@@ -114,7 +116,8 @@ impl BadBlocks {
     /// Plans a file system on a partition.
     ///
     /// # Errors
-    /// Returns an error if no block has to be listed, or if no list works.
+    /// Returns an error if mke2fs does not support the size or number of blocks, if no block or too
+    /// many blocks would have to be listed, or if groups have no room for their tables.
     pub fn plan(partition: &Partition, spec: FileSystemSpec) -> Result<BadBlocks, NoListError> {
         if ![1024, 2048, 4096].contains(&spec.block_bytes) {
             return Err(NoListError::BlockSize(spec.block_bytes));
@@ -135,12 +138,12 @@ impl BadBlocks {
         }
         let largest = 8 * spec.block_bytes;
         let mut best: Option<BadBlocks> = None;
-        for factor in (0..=GROUPS_SMALLER_MOST.ilog2()).map(|power| 1 << power) {
+        for factor in (0..=GROUPS_SMALLER_MAX.ilog2()).map(|power| 1 << power) {
             let Some(plan) = with_groups(&excluded, blocks, u64::from(largest / factor), spec)
             else {
                 continue;
             };
-            let enough = plan.inode_ratio() <= spec.inode_ratio.max(INODE_RATIO_MOST);
+            let enough = plan.inode_ratio() <= spec.inode_ratio.max(INODE_RATIO_MAX);
             if best.as_ref().is_none_or(|best| plan.inodes > best.inodes) {
                 best = Some(plan);
             }
@@ -238,7 +241,7 @@ fn with_groups(
     spec: FileSystemSpec,
 ) -> Option<BadBlocks> {
     let mut groups = Groups::new(blocks, size, spec.block_bytes);
-    if groups.head + BITMAPS >= size {
+    if groups.head + BITMAP_BLOCKS >= size {
         return None;
     }
     let mut list: Vec<u64> = excluded
@@ -260,7 +263,8 @@ fn with_groups(
     let last = rows.pop()?;
     let table = rows.into_iter().fold(wanted, u64::min);
     let last_blocks = (groups.end - groups.first - 1) % size + 1;
-    let kept = last >= table && last_blocks >= groups.head + BITMAPS + table + LAST_GROUP_LEAST;
+    let kept =
+        last >= table && last_blocks >= groups.head + BITMAP_BLOCKS + table + LAST_GROUP_BLOCKS_MIN;
     let table = if groups.count() == 1 {
         table.min(last)
     } else {
@@ -300,7 +304,7 @@ fn longest_run(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
     let bad = &list[list.partition_point(|&block| block < group.start)..];
     let bad = &bad[..bad.partition_point(|&block| block < group.end)];
     let mut from = group.start + groups.head;
-    let mut bitmaps = BITMAPS;
+    let mut bitmaps = BITMAP_BLOCKS;
     let mut longest = 0;
     for &end in bad.iter().chain([&group.end]) {
         let free = end.saturating_sub(from);

@@ -23,8 +23,8 @@ pub use report::{keep_first_commands, keep_first_of_array};
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
-/// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses a move with
-/// two, and accepts one with nine.
+/// The number of sectors that are left free after a partition that sfdisk moves. sfdisk 2.38
+/// refuses a move with two free sectors, and accepts one with nine.
 const SLACK_SECTORS: u64 = 8;
 
 /// The note added for a partition that a hybrid MBR repeats.
@@ -78,7 +78,7 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     Some(fix)
 }
 
-/// Moves commands that contain placeholders into the note.
+/// Moves all commands into the note if one of them contains a placeholder.
 fn without_placeholders(fix: &mut Fix) {
     let has_placeholder = |command: &String| {
         let mut words = command.split_whitespace();
@@ -232,8 +232,8 @@ impl FindingContext<'_> {
         )))
     }
 
-    /// Returns whether a layer that takes the place of the finding's would be misaligned because
-    /// its partition is. A file system in a layer that lies in the partition may be aligned.
+    /// Returns whether a new layer in place of the finding's would be misaligned because the
+    /// partition is. A file system that does not lie directly on the partition may be aligned.
     fn inherits_misalignment(&self, partition: &Layer) -> bool {
         let is_fs = matches!(
             self.layer.kind,
@@ -294,7 +294,8 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the layer that a partition table lies on.
+    /// Returns the layer that the table of a partition lies on. Returns the layer `id` itself if it
+    /// is neither a partition nor a table.
     fn drive_below(&self, id: LayerId) -> &Layer {
         let layer = self.stack.layer(id);
         match (&layer.kind, layer.on.first()) {
@@ -303,7 +304,8 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the size in bytes of the sectors that partition tables count.
+    /// Returns the size in bytes of the sectors that partition tables are assumed to count: the
+    /// logical sectors of the first drive.
     fn sector_bytes(&self) -> u64 {
         let disk = self
             .stack
@@ -325,8 +327,8 @@ impl FindingContext<'_> {
         let (partition, layer, drive) = self.partition()?;
         let sector = self.sector_bytes();
         let start = layer.on.first()?.start;
-        // The partition moves forward to the next byte that is aligned with all grids of the drive,
-        // into its own space. A move to one grid could leave another.
+        // The partition moves forward, into its own space, to the next byte that is aligned with
+        // all grids of the drive. A move to a line of one grid could leave it off another.
         let off = self.finding.off?;
         let forward = self
             .forward_to_grids(layer)
@@ -539,7 +541,7 @@ impl FindingContext<'_> {
     }
 
     /// Returns the note for an array whose members' data does not begin at a multiple of `every`
-    /// bytes. It is the same for all members.
+    /// bytes. The note is the same for all members.
     fn recreate_array(&self, member: &MdMember, every: u64) -> Fix {
         let chunk = match member.chunk_bytes {
             0 => String::new(),

@@ -15,27 +15,27 @@ const MD_DATA_BYTES: u64 = 64 << 20;
 const LUKS_DATA_BYTES: u64 = 16 << 20;
 /// The default extent size of vgcreate.
 const EXTENT_BYTES: u64 = 4 << 20;
-/// Extents are a power of two or a multiple of this.
+/// The size of an extent is a power of two or a multiple of this.
 const EXTENT_STEP_BYTES: u64 = 128 << 10;
 /// The largest unit in which the log of XFS is written.
-const XFS_LOG_UNIT_MOST: u64 = 256 << 10;
+const XFS_LOG_UNIT_BYTES_MAX: u64 = 256 << 10;
 /// The unit that mkfs.xfs uses for the log instead of a larger one.
-const XFS_LOG_UNIT: u64 = 32 << 10;
+const XFS_LOG_UNIT_BYTES: u64 = 32 << 10;
 /// `blockdev` and `cryptsetup` count in units of this size.
 const UNIT_BYTES: u64 = 512;
 
 /// The commands of a stack, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recipe {
-    /// The version of this description.
+    /// The version of the JSON format.
     pub schema: u32,
-    /// The place of the partition on each drive.
+    /// The place of the partition on each drive; `None` without a partition table.
     pub partition: Option<PartitionJson>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// Notes for the user, one per line.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// The list of bad blocks for mke2fs.
+    /// The list of bad blocks for mke2fs, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_blocks: Option<BadBlockFile>,
 }
@@ -75,7 +75,7 @@ pub struct BadBlockFile {
     pub excluded: u64,
     /// The number of them that stay out of the list.
     pub left_in: u64,
-    /// The blocks.
+    /// The list, and the parameters that mke2fs needs with it.
     #[serde(skip)]
     pub list: BadBlocks,
 }
@@ -84,7 +84,7 @@ pub struct BadBlockFile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackPlanError {
-    /// The block is smaller than a physical sector.
+    /// The block, or the sector of LUKS, is smaller than a physical sector.
     #[error(
         "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use block={physical_bytes}"
     )]
@@ -135,7 +135,8 @@ pub enum StackPlanError {
 /// blocks.
 ///
 /// # Errors
-/// Returns an error if such a stack is not possible on these drives.
+/// Returns an error if such a stack is not possible on these drives, or if the number of devices
+/// differs from the number of drives.
 pub fn plan_stack(
     properties: &DriveProperties,
     want: &StackSpec,
@@ -219,14 +220,14 @@ impl<'a> RecipeBuilder<'a> {
             return Ok(());
         }
         // Layers between the partition and the file system shift it by whole blocks.
-        let blocks =
+        let can_list_blocks =
             self.want.fs.is_ext() && self.want.raid.is_none_or(|raid| raid.chunk_bytes.is_none());
         let block = u64::from(
             self.want.block_bytes / self.properties.logical_bytes.min(self.want.block_bytes),
         );
         let site = self
             .properties
-            .site(self.want.tracks, blocks.then_some(block));
+            .site(self.want.tracks, can_list_blocks.then_some(block));
         let site = site.ok_or_else(|| StackPlanError::TooSmall {
             name: self.properties.name.clone(),
             lbns: self.properties.lbns,
@@ -354,7 +355,7 @@ impl<'a> RecipeBuilder<'a> {
     }
 
     /// Moves the start of the data by `bytes`, for a layer whose data length is a multiple of
-    /// `grain`: the layer's own rounding unit or a multiple of it.
+    /// `grain` bytes: the layer's own rounding unit or a multiple of it.
     fn advance_base(&mut self, bytes: u64, grain: u64) {
         let logical = u64::from(self.properties.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
@@ -457,10 +458,10 @@ impl<'a> RecipeBuilder<'a> {
             FileSystem::Xfs => {
                 let sector = self.properties.physical_bytes.max(512);
                 let stripes = self.stripes.map_or(String::new(), |(chunk, stripe)| {
-                    let log = if chunk <= XFS_LOG_UNIT_MOST {
+                    let log = if chunk <= XFS_LOG_UNIT_BYTES_MAX {
                         chunk
                     } else {
-                        XFS_LOG_UNIT
+                        XFS_LOG_UNIT_BYTES
                     };
                     format!(
                         " -d su={}k,sw={} -l su={}k",
@@ -694,7 +695,8 @@ fn lcm(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Is the node of a partition named as the kernel and udev name it, also in quotes?
+    /// Are the nodes of partitions named like those of the kernel and udev, also for quoted paths
+    /// and a quoted shell variable?
     #[test]
     fn partition_nodes() {
         for (device, partition) in [

@@ -14,7 +14,8 @@ pub const ALIGNMENT_BYTES: u64 = 1 << 20;
 /// Beginning at a track boundary may cost at most one in this many sectors of the drive.
 const BOUNDARY_COST_ONE_IN: u64 = 1000;
 
-/// GPT keeps its second copy in the last 33 sectors.
+/// The number of LBNs that a GPT needs for its second copy at the end of a drive, with sectors of
+/// 512 bytes. With larger sectors it needs fewer.
 const GPT_TAIL_LBNS: u64 = 33;
 
 /// The properties of the drives below a stack, which are all identical.
@@ -100,14 +101,14 @@ impl DriveProperties {
     /// Returns the place for one partition that is as large as possible, or `None` if the drive is
     /// too small.
     ///
-    /// With tracks, it begins at the first boundary on the grid of 1 MiB if that costs little; else
-    /// at the first boundary that begins a physical sector; else on the grid of 1 MiB. It ends on a
-    /// physical sector. Blocks of `block_lbns` LBNs are counted from its start, so only the
-    /// boundaries that let the fewest blocks span two tracks qualify.
+    /// With tracks, it begins at the first boundary on the grid of 1 MiB or, failing that, at the
+    /// first boundary that begins a physical sector, if that costs little. Otherwise it begins on
+    /// the grid of 1 MiB. It ends with a physical sector. Blocks of `block_lbns` LBNs are counted
+    /// from its start, so only the boundaries that let the fewest blocks span two tracks qualify.
     pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<PartitionPlace> {
         let grain = (ALIGNMENT_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();
-        // On drives with a shifted numbering, the first such place is below 1 MiB.
+        // On drives with a shifted numbering, the first line of the grid is below 1 MiB.
         let least = self.next_on_grid(grain.saturating_sub(sector - 1), grain);
         let most = least + self.lbns / BOUNDARY_COST_ONE_IN;
         let map = self.tracks.as_ref().filter(|_| tracks);

@@ -10,7 +10,7 @@ pub struct Tool {
     pub version_args: &'static [&'static str],
     /// The first version that is sufficient.
     pub min_version: Version,
-    /// The feature that this version introduced.
+    /// The feature for which a recipe needs this version.
     pub needed_feature: &'static str,
     /// The Debian package.
     pub package: &'static str,
@@ -147,7 +147,7 @@ pub fn version_in(text: &str) -> Option<(Version, &str)> {
 mod tests {
     use super::*;
 
-    /// Is the version found in the output of each program?
+    /// Is the version found in the outputs of programs, and none in another text?
     #[test]
     fn versions() {
         for (says, version) in [

@@ -1,4 +1,5 @@
-//! Grids: the addresses to which layers should be aligned, and the position of an address on them.
+//! Grids: the addresses to which layers should be aligned, and the distance of an address from
+//! them.
 
 use crate::layers::RaidLevel;
 use crate::stack::{Kind, LayerId, Stack};
@@ -115,7 +116,8 @@ pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     disks
 }
 
-/// Returns the nearest striped layer at or below a layer, with its chunk and its full stripe.
+/// Returns the nearest striped layer at or below a layer, with the sizes of its chunk and its full
+/// stripe in bytes.
 pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
     let mut at = id;
     loop {
@@ -147,12 +149,12 @@ pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64
     sizes.max_by_key(|(id, bytes)| (*bytes, std::cmp::Reverse(*id)))
 }
 
-/// The largest number of lines of one grid that are compared with the others.
+/// The maximum number of positions that the search for a common line of all grids tries per grid.
 const LINES_MAX: u64 = 1 << 20;
 
 /// Returns the distance in bytes by which a layer has to move forward so that it begins on every
 /// grid of the layer `on` below it: physical sectors, chunks, full stripes and erase blocks.
-/// Returns `None` if no distance satisfies all of them.
+/// Returns `None` if no distance that satisfies all of them is found.
 pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<u64> {
     let (mut forward, mut step) = (0_u64, 1_u64);
     for (grid, at) in below(stack, id, 0) {
@@ -160,7 +162,7 @@ pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<
             continue;
         }
         let period = grid.period_bytes;
-        // Lines of the grids so far repeat relative to this one after this many steps.
+        // After this many steps, the common lines of the grids so far repeat relative to this one.
         let repeats = period / gcd(step, period);
         if step == 1 {
             forward = (period - grid.offset(at)) % period;

@@ -10,7 +10,8 @@ use crate::layers::{Disk, SizeSource};
 use crate::quirks;
 use crate::stack::{Kind, Layer, Limits, Stack};
 
-/// 65,535 sectors: the value from bridges that have no information about the drive.
+/// The optimal I/O size of 65,535 sectors, which bridges report if they have no information about
+/// the drive.
 const BOGUS_OPTIMAL_BYTES: u64 = 65_535 * 512;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {

@@ -1,7 +1,7 @@
 //! The rules, which derive [`Finding`]s from a [`Stack`].
 //!
-//! Source: paper A, for which layers have to be aligned with which. The modules name other sources.
-//! A rule reports a problem once, for the layer that has to be changed.
+//! Paper A is the source for the layers that have to be aligned with each other. The modules name
+//! other sources. A rule reports a problem once, for the layer that has to be changed.
 
 mod grid;
 mod hints;
@@ -193,7 +193,7 @@ fn remedy(layer: &Layer, reason: &str) -> &'static str {
     }
 }
 
-/// Reports remnants of an earlier use of a drive.
+/// Reports a remnant of an earlier use of a drive.
 fn remnant(stack: &Stack, id: LayerId, name: &str, remnant: &Remnant, findings: &mut Findings) {
     let drive = stack.layer(id).on.first().map_or(id, |place| place.layer);
     let content = stack

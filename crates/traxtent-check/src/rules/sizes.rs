@@ -1,5 +1,5 @@
-//! Sizes: blocks, chunks, sectors and stripe units, compared with the layers below, and lengths,
-//! compared with the space available.
+//! The sizes of blocks, chunks, sectors and stripe units, compared with the layers below, and the
+//! lengths of layers, compared with the space available.
 
 use super::grid::{array_below, disks, physical_below};
 use super::tables::luks_remainder;
@@ -9,7 +9,7 @@ use crate::layers::{Ext, Luks, Unknown, Xfs};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 /// The largest unit in which XFS writes its log.
-const LOG_UNIT_MAX: u64 = 256 << 10;
+const LOG_UNIT_BYTES_MAX: u64 = 256 << 10;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     for (id, layer) in stack.iter() {
@@ -120,8 +120,8 @@ fn checked_unit(kind: &Kind) -> Option<(UnitRule, u64)> {
     (size > 0).then_some((UnitRule { rule, words }, size))
 }
 
-/// Returns the least end that the layer's own header implies; the start of its data if its length
-/// is not stated.
+/// Returns the number of bytes that a layer needs according to its own header. If the header states
+/// no length, this is the start of the data.
 fn stated_end(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::Ext(ext) => Some(ext.blocks.saturating_mul(ext.block_bytes)),
@@ -219,11 +219,11 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     let Some((disk, physical)) = physical_below(stack, id) else {
         return;
     };
-    if log > LOG_UNIT_MAX {
+    if log > LOG_UNIT_BYTES_MAX {
         let what = format!(
             "{name} writes its log in units of {}; the maximum is {}",
             bytes(log),
-            bytes(LOG_UNIT_MAX)
+            bytes(LOG_UNIT_BYTES_MAX)
         );
         say(Rule::XfsLogUnit, Severity::Warning, what);
     } else if log > 0 && !log.is_multiple_of(physical) {
@@ -237,7 +237,7 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     }
 }
 
-/// Reports an array or a volume on drives with different sector sizes.
+/// Reports an array, a volume or a thin pool on drives with different sector sizes.
 fn mixed(stack: &Stack, id: LayerId, layer: &Layer, findings: &mut Findings) {
     if !matches!(
         layer.kind,

@@ -135,7 +135,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
         .with_misalignment(off)
 }
 
-/// Returns the title of a layer that lies in a misaligned one, if everything in it is aligned
+/// Returns the title of a layer directly on a misaligned one, if all layers there are aligned
 /// again.
 fn compensated_by(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
     let mut name = None;

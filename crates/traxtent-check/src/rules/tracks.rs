@@ -22,7 +22,7 @@ pub struct TrackCheck<'a> {
     pub sector_bytes: u64,
     /// The extents of the files to check.
     pub extents: Vec<Extent>,
-    /// The blocks that a file system excludes from use, in bytes of its layer, in order.
+    /// The blocks that file systems exclude from use, as byte ranges of their layers, in order.
     pub excluded: Vec<(LayerId, Range<u64>)>,
 }
 
@@ -68,7 +68,7 @@ impl TrackCheck<'_> {
     }
 
     /// Returns the first byte of a layer on the drive, if the layer lies in one piece on one drive
-    /// with tracks.
+    /// that is not flash.
     fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
         let (drive, start) = stack.in_one_piece(id)?;
         match &stack.layer(drive).kind {

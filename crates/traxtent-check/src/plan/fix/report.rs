@@ -73,7 +73,7 @@ pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
     }
 }
 
-/// Returns the drives that a layer lies on.
+/// Returns the drives at or below a layer.
 fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     let mut seen = vec![false; stack.layers.len()];
     seen[id.0] = true;

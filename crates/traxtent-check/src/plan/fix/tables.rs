@@ -1,4 +1,4 @@
-//! Fixes of partition tables and remnants, and what a wrong table means for other fixes.
+//! Fixes of partition tables and remnants, and the effect of a wrong table on other fixes.
 
 use super::{FindingContext, note_only, quoted};
 use crate::finding::{Fix, Rule};
@@ -122,8 +122,9 @@ pub(super) fn is_about_table(rule: Rule) -> bool {
     )
 }
 
-/// Returns the option with which wipefs removes a partition table. Without it, wipefs takes a table
-/// in a file for a nested one, and removes nothing.
+/// Returns the option that wipefs needs to remove a partition table from a file; empty for a
+/// device. Without the option, wipefs takes a table in a file for a nested one, and removes
+/// nothing.
 fn force(drive: &Layer) -> &'static str {
     if drive.node.is_none() { " --force" } else { "" }
 }
