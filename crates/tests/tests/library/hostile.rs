@@ -89,7 +89,7 @@ fn slips_without_end() {
         position: 0,
         sectors: 1 << 21,
     }];
-    assert!(refused(&spec).contains("tracks with slips"));
+    assert!(refused(&spec).contains("runs of bad slots"));
 }
 
 /// Is a tree that lists millions of tracks in two parts each refused?

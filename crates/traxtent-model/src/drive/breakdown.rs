@@ -5,9 +5,11 @@ use traxtent_units::Span;
 /// The parts of a response time. Their sum is exactly the response time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// Waiting for other requests, or for the end of a stall.
+    /// Waiting for other requests, for read-ahead to stop, for a shared bus, or for the end of a
+    /// stall.
     pub queue: Span,
-    /// The controller's command and completion processing.
+    /// The controller's command and completion processing, the reselection of the bus, and delays
+    /// before the head moves.
     pub overhead: Span,
     /// The first movement of the arm.
     pub seek: Span,

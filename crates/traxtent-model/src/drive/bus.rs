@@ -89,7 +89,7 @@ struct Connection {
     number: usize,
 }
 
-// Most drives have the bus for themselves, so these methods stay out of their callers.
+// Most drives have the bus to themselves, so these methods stay out of their callers.
 impl Connection {
     #[cold]
     fn advance(&self, now: SimTime) {
@@ -281,7 +281,7 @@ pub(super) struct BusBehaviour {
     pub(super) hold: bool,
     /// The number of sectors that must be available before the drive connects again.
     pub(super) watermark: u32,
-    /// The time to connect to the bus.
+    /// The time to connect to the bus and prepare the transfer.
     pub(super) connect: Span,
     /// The time to disconnect from it.
     pub(super) disconnect: Span,

@@ -34,9 +34,9 @@ pub(super) struct Segment {
     pub(super) ahead_limit: Lbn,
     /// Read-ahead is not interrupted before it has reached this LBN.
     pub(super) ahead_least: Lbn,
-    /// The end of the last read that was served from it.
+    /// The end of the last read that set the bounds of its read-ahead.
     pub(super) delivered: Lbn,
-    /// The number of consecutive reads that began where the previous one ended.
+    /// The number of consecutive such reads that each began where the previous one ended.
     streak: u32,
     /// For a dirty segment: the first sector that is not yet on the media.
     pub(super) drained: Lbn,
@@ -84,7 +84,7 @@ pub(super) struct Cache {
 
 /// The number of consecutive reads, each beginning where the previous one ended, after which the
 /// drive recognizes a stream.
-const STREAM: u32 = 2;
+const STREAM_READS: u32 = 2;
 
 /// The number of bits of a rank for the time of last use. A drive does not serve 2^60 requests.
 const USE_BITS: u32 = 60;
@@ -242,7 +242,7 @@ impl Cache {
     #[inline]
     fn near(&self, lbn: Lbn, end: Lbn) -> impl Iterator<Item = (usize, &Segment)> {
         let is_near = move |s: &Segment| (lbn <= s.end) & (s.start < end);
-        // Mostly there are none. The search has no branches, because processors cannot predict on
+        // Usually there are none. The search has no branches, because processors cannot predict on
         // which side of a segment a request is.
         let any = self.segments.iter().fold(false, |any, s| any | is_near(s));
         let segments = if any { &self.segments[..] } else { &[] };
@@ -268,7 +268,7 @@ impl Cache {
                 (true, false) => s.state,
             }
         };
-        // Mostly, the best segment by its state alone is neither busy nor to be kept.
+        // Usually, the best segment by its state alone is neither busy nor to be kept.
         let index = self.best(usable.clone(), |s| s.state)?;
         let s = &self.segments[index];
         if suitability(s) == s.state {
@@ -374,7 +374,7 @@ impl Cache {
     pub(super) fn deliver(&mut self, index: usize, lbn: Lbn, end: Lbn) {
         let s = &mut self.segments[index];
         s.streak = if lbn == s.delivered { s.streak + 1 } else { 0 };
-        if s.streak >= STREAM {
+        if s.streak >= STREAM_READS {
             let full = end + Sectors(u64::from(self.spec.segment_sectors));
             s.ahead_limit = s.ahead_limit.min(full).max(s.end);
         }

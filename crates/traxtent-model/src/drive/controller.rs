@@ -33,14 +33,14 @@ pub(super) struct Extra {
     pub(super) seek_delay: Span,
     start_after: u32,
     large_start_after: u32,
-    large: u32,
+    large_sectors: u32,
 }
 
 impl Extra {
     /// Returns the number of a write's sectors that must be in the buffer before the first goes to
     /// the media.
     pub(super) fn start_after(&self, sectors: u32) -> u32 {
-        sectors.min(if sectors < self.large {
+        sectors.min(if sectors < self.large_sectors {
             self.start_after
         } else {
             self.large_start_after
@@ -48,7 +48,7 @@ impl Extra {
     }
 }
 
-/// Timings of the controller and its bus.
+/// The times and behaviour of the controller and its bus.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     pub(super) per_request: Span,
@@ -118,7 +118,7 @@ impl Controller {
                 seek_delay: Span::from_ms(x.seek_delay_ms),
                 start_after: x.start_after_sectors,
                 large_start_after: x.large_start_after_sectors,
-                large: x.large_sectors,
+                large_sectors: x.large_sectors,
             }),
             read_sector: Span::from_ms(read_sector_ms),
             write_sector: Span::from_ms(write_sector_ms),

@@ -156,7 +156,7 @@ impl Caching {
     }
 }
 
-/// A request that the drive is serving.
+/// A request that waits or is being served.
 #[derive(Clone, Copy, Debug)]
 struct DriveJob {
     tag: Tag,
@@ -507,14 +507,15 @@ impl Drive {
         }
     }
 
-    /// Returns the time of the drive's next event or report, or `None` if nothing is outstanding.
+    /// Returns the time of the drive's next event or unreported completion, or `None` if there is
+    /// neither.
     pub fn next_wakeup(&self) -> Option<SimTime> {
-        let report = self.done.front().map(|completion| completion.completed);
+        let completion = self.done.front().map(|completion| completion.completed);
         let work = match &self.arm {
             Arm::Access { release, .. } if !self.waiting.is_empty() => Some(*release),
             _ => None,
         };
-        match (report, work) {
+        match (completion, work) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -569,7 +570,7 @@ impl Drive {
     /// Runs the arm from access to access, and starts commands that wait for the bus, until `now`.
     #[inline]
     fn run_until(&mut self, now: SimTime) {
-        // Mostly nothing has happened.
+        // Usually nothing has happened.
         let is_due = matches!(self.arm, Arm::Access { release, .. } if release <= now);
         if is_due || !self.held.is_empty() {
             self.run_events(now);
@@ -730,7 +731,7 @@ impl Drive {
         }
     }
 
-    /// Returns whether the scheduler takes rotation into account.
+    /// Returns whether the profile's scheduler takes rotation into account.
     pub fn schedules_by_position(&self) -> bool {
         self.profile.queue.scheduler.is_positional()
     }

@@ -1,5 +1,5 @@
-//! Requests larger than a segment of the buffer. The transfers between host and segment and between
-//! segment and media then delay each other.
+//! Requests larger than a segment of the buffer. The transfers between host and segment, and those
+//! between segment and media, then delay each other.
 //!
 //! A sector of a write is transferred from the host only when the segment has room for it. A sector
 //! of a read leaves the media only when the segment has room for it. A sector that is not ready
@@ -40,7 +40,7 @@ impl PassedSectors {
         self.ramps.push(ramp);
     }
 
-    /// Removes all ramps but the first `count`.
+    /// Removes all ramps but the first `count`, and sets the end.
     fn truncate(&mut self, count: usize, end: u64) {
         self.ramps.truncate(count);
         self.starts.truncate(count);
@@ -68,7 +68,7 @@ impl PassedSectors {
     }
 }
 
-/// The drive's behaviour for a write that is larger than its segment.
+/// The drive's behaviour during a write that passes through its segment in parts.
 #[derive(Debug)]
 pub(super) struct WriteTransferRules {
     /// The segment's size, in sectors.
@@ -234,7 +234,7 @@ pub(super) fn sweep_write(
     platters: AccessModel<'_>,
     from: (HeadPosition, SimTime),
     (access, base): (&Access, i64),
-    refill: &mut WriteTransfers,
+    write_transfers: &mut WriteTransfers,
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
@@ -245,11 +245,11 @@ pub(super) fn sweep_write(
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
-        let index = |of_piece: u32| of_request(u64::from(done + of_piece), refill.sectors);
+        let index = |of_piece: u32| of_request(u64::from(done + of_piece), write_transfers.sectors);
         let (first, needed) = (
             index(0),
             index(0).max(if done == 0 {
-                u64::from(refill.inflow.threshold) - 1
+                u64::from(write_transfers.inflow.threshold) - 1
             } else {
                 0
             }),
@@ -263,10 +263,10 @@ pub(super) fn sweep_write(
             passed: &passed,
             base,
         };
-        let mut leg = if refill.has(last.max(needed), landed, &drained) {
+        let mut leg = if write_transfers.has(last.max(needed), landed, &drained) {
             pass(mechanics, piece, moved, landed, access.zero_latency, None)
         } else {
-            let there = refill.await_sector(needed.max(first), &drained);
+            let there = write_transfers.await_sector(needed.max(first), &drained);
             pass(
                 mechanics,
                 piece,
@@ -282,12 +282,12 @@ pub(super) fn sweep_write(
             let mut run = 1;
             while run < piece.sectors {
                 passed.end = end + u64::from(run);
-                let index = of_request(u64::from(done + run), refill.sectors);
+                let index = of_request(u64::from(done + run), write_transfers.sectors);
                 let drained = DrainedSectors {
                     passed: &passed,
                     base,
                 };
-                if !refill.has(index, leg.passed_at(run - 1), &drained) {
+                if !write_transfers.has(index, leg.passed_at(run - 1), &drained) {
                     break;
                 }
                 run += 1;
@@ -312,14 +312,14 @@ pub(super) fn sweep_write(
 #[derive(Debug)]
 pub(super) struct ReadTransfers {
     bus_behaviour: BusBehaviour,
-    /// The segment's size.
+    /// The segment's size, in sectors.
     size: u64,
     sectors: u64,
     /// The number of the request's first sectors that are already in the buffer.
     buffered: u32,
     /// Whether the drive is connected to the bus.
     connected: bool,
-    /// The time from which it can begin the next transfer.
+    /// The time from which the drive can begin the next transfer.
     now: SimTime,
     /// The first sector of each transfer, and the time at which it begins.
     transfers: Vec<(u64, SimTime)>,
@@ -418,15 +418,15 @@ pub(super) fn sweep_read(
     platters: AccessModel<'_>,
     from: (HeadPosition, SimTime),
     access: &Access,
-    (bus_transfer_out, when_complete): (&mut ReadTransfers, bool),
+    (read_transfers, when_complete): (&mut ReadTransfers, bool),
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
     let mut passed = PassedSectors::default();
-    if bus_transfer_out.buffered > 0 {
+    if read_transfers.buffered > 0 {
         passed.push_ramp(Ramp {
-            sectors: bus_transfer_out.buffered,
+            sectors: read_transfers.buffered,
             first: SimTime::ZERO,
             last: SimTime::ZERO,
         });
@@ -438,19 +438,19 @@ pub(super) fn sweep_read(
         let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, false);
         let landed = now + moved.total();
-        let first = u64::from(bus_transfer_out.buffered + done);
+        let first = u64::from(read_transfers.buffered + done);
         let (ramps, end) = (passed.ramps.len(), passed.end);
         let mut leg =
-            if bus_transfer_out.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
+            if read_transfers.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
                 best_pass(platters, piece, moved, landed, access, None)
             } else {
-                let room = DataArrival::at(bus_transfer_out.await_room(first, &passed));
+                let room = DataArrival::at(read_transfers.await_room(first, &passed));
                 let mut leg = pass(mechanics, piece, moved, landed, false, Some(room));
                 passed.push(&leg, when_complete);
                 let mut run = 1;
                 while run < piece.sectors {
                     passed.end = end + u64::from(run);
-                    if !bus_transfer_out.has_room(
+                    if !read_transfers.has_room(
                         first + u64::from(run),
                         leg.passed_at(run - 1),
                         &passed,

@@ -28,7 +28,7 @@ pub struct Pass {
     pub lbn_begun: SimTime,
     /// The time at which the last of the sectors had passed.
     pub end: SimTime,
-    /// The time during which no sector of the access passed under the head.
+    /// The time on the track during which no sector of the access passed under the head.
     pub rotation: Span,
 }
 
@@ -76,8 +76,8 @@ mod tests {
     use crate::profile::builtin;
     use traxtent_units::request::Request;
 
-    /// Do the passes of a read of a track and a half account for its seek, head switches, rotation
-    /// and transfer, with and without zero-latency access?
+    /// Do the passes of a read of a track and a half account for its sectors, rotation and
+    /// transfer, and are their times in order, with and without zero-latency access?
     #[test]
     fn passes_add_up_to_the_breakdown() {
         let mut profile = builtin("atlas10k2").expect("a built-in drive");

@@ -31,8 +31,8 @@ impl Drive {
     }
 
     /// Reads the physical sectors that a write covers in part. They are not read if the buffer
-    /// holds the rest of them, or if it held the rest (`held`) when it accepted the write. The
-    /// write may since have displaced that.
+    /// holds the rest of them, or if it held the rest (`held`) when it accepted the write, which
+    /// may itself have displaced the rest since.
     ///
     /// Returns the position and time of the head afterwards. If no legs were added, nothing had to
     /// be read.

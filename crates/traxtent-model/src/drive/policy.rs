@@ -10,12 +10,13 @@ use crate::mechanics::HeadPosition;
 use traxtent_units::request::Request;
 use traxtent_units::{Angle, Lbn, SimTime, Span};
 
-/// A queue scheduler of the user: chooses the waiting request that a drive serves next.
+/// A user's own queue scheduler, which chooses the waiting request that a drive serves next.
 ///
 /// The drive asks it whenever the arm is free and at least two requests wait. A single request is
 /// served without asking. Two rules of the drive override the choice, as they override that of a
 /// built-in scheduler. Requests for the same sectors keep their order unless both are reads. If the
-/// buffer cannot take the request yet, a write that it has already accepted is served first.
+/// request has to wait for the buffer, a write that the buffer has already accepted is served
+/// first.
 ///
 /// ```
 /// use traxtent_model::drive::{Drive, HeadView, QueuePolicy, Waiting};
@@ -128,9 +129,9 @@ impl<'a> Waiting<'a> {
         self.drive.waiting.iter().map(WaitingRequest::from)
     }
 
-    /// Returns the time from now until the first sector of the request at `index` comes under the
-    /// head: the value that `sptf` minimizes. It is zero for a read whose first sector is in the
-    /// buffer, or about to be.
+    /// Returns the time from now until the first remaining sector of the request at `index` comes
+    /// under the head: the value that `sptf` minimizes. It is zero for a read whose first sector is
+    /// in the buffer, or about to be.
     pub fn positioning(&self, index: usize) -> Option<Span> {
         let job = self.drive.waiting.get(index)?;
         Some(self.drive.positioning(job, self.now))
@@ -148,8 +149,8 @@ impl From<&DriveJob> for WaitingRequest {
 }
 
 impl Drive {
-    /// Lets a policy of the user choose among waiting requests from now on, or the profile's
-    /// scheduler again if `policy` is `None`.
+    /// Lets `policy` choose among waiting requests from now on, or the profile's scheduler if it is
+    /// `None`.
     ///
     /// A clone of the drive has a clone of the policy with its state. [`Drive::restart`] keeps the
     /// policy.

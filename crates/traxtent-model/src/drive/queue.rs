@@ -80,7 +80,7 @@ impl Drive {
         let landed = self.start_of(job, now) + moved.total();
         let wait =
             |piece: Piece| mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot));
-        let others = platters.copies(piece, job.is_write()).map(wait);
+        let others = platters.other_replicas(piece, job.is_write()).map(wait);
         landed.since(now) + others.fold(wait(piece), Span::min)
     }
 

@@ -8,12 +8,12 @@ use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::{Lbn, Sectors, SimTime};
 
-/// A current read-ahead.
+/// A current or planned read-ahead.
 #[derive(Clone, Debug)]
 pub(super) struct ReadAheadRun {
     /// The segment that it fills.
     pub(super) segment: usize,
-    /// The first sector not yet begun in an earlier leg.
+    /// The first sector after the completed legs.
     next: Lbn,
     /// The LBN at which it ends.
     limit: Lbn,
@@ -37,8 +37,8 @@ struct CurrentLeg {
     position: HeadPosition,
     landed: SimTime,
     sectors: SectorsInOrder,
-    /// The number of sectors that have passed at the time for which it was last asked. Several
-    /// parts of the drive ask for the same time.
+    /// The time of the last query, and the number of sectors that had passed by then. Several parts
+    /// of the drive ask for the same time.
     passed: (SimTime, u32),
 }
 
@@ -116,7 +116,7 @@ impl ReadAheadRun {
         }
     }
 
-    /// The first sector that it has not begun to read.
+    /// The first sector after the completed legs.
     pub(super) fn next(&self) -> Lbn {
         self.next
     }
@@ -229,8 +229,8 @@ impl ReadAheadRun {
             .is_some_and(|leg| leg.sectors.first < now && now < leg.sectors.end)
     }
 
-    /// Returns the LBN, head position and time from which an access can continue this one. The head
-    /// is not stopped for a request for exactly the next sectors.
+    /// Returns the LBN, head position and time from which an access can continue this one. A
+    /// request for exactly the next sectors does not stop the head.
     pub(super) fn continuation(&self) -> (Lbn, HeadPosition, SimTime) {
         (self.next, self.position, self.now)
     }

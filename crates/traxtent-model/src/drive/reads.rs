@@ -341,8 +341,8 @@ impl Drive {
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let (position, media_end) = match self.bus_transfer_out(read) {
-            Some(mut bus_transfer_out) => {
+        let (position, media_end) = match self.read_transfers(read) {
+            Some(mut read_transfers) => {
                 let known = Access {
                     sectors: start.known(read.fill),
                     ..access
@@ -353,7 +353,7 @@ impl Drive {
                     ..access
                 };
                 let after = sweep(self.access_model(), position, ready, &known, legs);
-                self.sweep_read(after, &rest, &mut bus_transfer_out, legs)
+                self.sweep_read(after, &rest, &mut read_transfers, legs)
             }
             None => self.sweep(position, ready, &access, legs),
         };
@@ -476,7 +476,7 @@ impl Drive {
 
     /// Returns the transfers of a read that is larger than its segment, is sent in order, and may
     /// leave the segment more slowly than it arrives. Returns `None` for other reads.
-    fn bus_transfer_out(&self, read: &MediaRead<'_>) -> Option<ReadTransfers> {
+    fn read_transfers(&self, read: &MediaRead<'_>) -> Option<ReadTransfers> {
         let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;
@@ -560,9 +560,9 @@ impl Drive {
         leg.piece.lbn - Sectors(u64::from(passed).min(before))
     }
 
-    /// Returns the read-ahead on arrival, up to `limit`, that continues after a read that ended on
-    /// the media at `media_end`. Sectors in the rest of the last leg's track are in the buffer if
-    /// they passed after the head arrived there.
+    /// Returns the read-ahead on arrival `run`, continued after a read that ended on the media at
+    /// `media_end`. Sectors in the rest of the last leg's track are in the buffer if they passed
+    /// after the head arrived there.
     fn read_rest_of_track(
         &self,
         legs: &mut Vec<Leg>,

@@ -1,4 +1,4 @@
-//! The parts that reads and writes have in common, and flushes.
+//! Functions that reads and writes share, and the handling of flushes.
 
 use super::oversize::{self, ReadTransfers, WriteTransfers};
 use super::sweep::{Access, Leg, sweep};
@@ -86,16 +86,16 @@ impl Drive {
         end
     }
 
-    /// Same as [`Drive::sweep`], for a write that is larger than its segment.
+    /// Same as [`Drive::sweep`], for a write that passes through its segment in parts.
     pub(super) fn sweep_write(
         &mut self,
         from: (HeadPosition, SimTime),
         access: (&Access, i64),
-        refill: &mut WriteTransfers,
+        write_transfers: &mut WriteTransfers,
         legs: &mut Vec<Leg>,
     ) -> (HeadPosition, SimTime) {
         let before = legs.len();
-        let end = oversize::sweep_write(self.access_model(), from, access, refill, legs);
+        let end = oversize::sweep_write(self.access_model(), from, access, write_transfers, legs);
         self.count_access(&legs[before..]);
         end
     }
@@ -106,7 +106,7 @@ impl Drive {
         &mut self,
         from: (HeadPosition, SimTime),
         access: &Access,
-        bus_transfer_out: &mut ReadTransfers,
+        read_transfers: &mut ReadTransfers,
         legs: &mut Vec<Leg>,
     ) -> (HeadPosition, SimTime) {
         let before = legs.len();
@@ -115,7 +115,7 @@ impl Drive {
             self.access_model(),
             from,
             access,
-            (bus_transfer_out, when_complete),
+            (read_transfers, when_complete),
             legs,
         );
         self.count_access(&legs[before..]);

@@ -231,12 +231,16 @@ impl AccessModel<'_> {
     }
 
     /// Returns the places of a piece's other replicas, which reads may use as well.
-    pub(super) fn copies(&self, piece: Piece, write: bool) -> impl Iterator<Item = Piece> + use<> {
+    pub(super) fn other_replicas(
+        &self,
+        piece: Piece,
+        write: bool,
+    ) -> impl Iterator<Item = Piece> + use<> {
         let slots = piece.track.slots;
         let partitions = if write { 1 } else { self.partitions.min(slots) };
         (1..partitions).map(move |copy| Piece {
-            // Spread evenly even if the slots are not a multiple of the partitions. Some partitions
-            // are then one slot shorter.
+            // The replicas are spread evenly even if the number of slots is not a multiple of the
+            // number of partitions. Some partitions are then one slot shorter.
             first_slot: (piece.first_slot + copy * slots / partitions) % slots,
             ..piece
         })
@@ -271,8 +275,8 @@ pub(super) fn sweep(
 // The following functions are always inlined. A leg is then written directly to its place, not
 // copied from function to function.
 
-/// The leg of an access over one piece, with the number of additional revolutions that it takes.
-/// `done` sectors of the access precede it.
+/// The leg of an access over a piece that takes `retries` additional revolutions. `done` sectors of
+/// the access precede it.
 #[inline(always)]
 pub(super) fn leg(
     platters: AccessModel<'_>,
@@ -318,7 +322,7 @@ pub(super) fn best_pass(
         )
     };
     let mut leg = pass(piece);
-    for copy in platters.copies(piece, access.write) {
+    for copy in platters.other_replicas(piece, access.write) {
         let other = pass(copy);
         if other.end < leg.end {
             leg = other;
@@ -424,8 +428,8 @@ fn pass_from_middle(
     let first = start + rotation.between(slot, piece.first_slot);
     let length = rotation.length(piece.first_slot, piece.slots);
     let gap = mechanics.revolution().saturating_sub(length);
-    // If there are slips within the piece, slots and sectors differ by a few. They are distributed
-    // evenly.
+    // If there are slips within the piece, the numbers of slots and sectors differ by a few. The
+    // slips are treated as evenly distributed.
     let in_order = if piece.sectors == piece.slots {
         into
     } else {

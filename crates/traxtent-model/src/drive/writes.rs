@@ -51,8 +51,8 @@ impl Drive {
 
     /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
     /// Some drives accept any write while the arm is busy. The others accept one that continues a
-    /// write in the buffer, if the buffer has accepted all earlier waiting requests. An earlier
-    /// waiting request must not overlap with it.
+    /// write in the buffer, if the buffer has accepted all earlier waiting requests. No drive
+    /// accepts a write that overlaps with an earlier waiting request.
     fn place_while_busy(&self, job: &DriveJob, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
@@ -263,12 +263,20 @@ impl Drive {
         } else {
             from
         };
-        let (position, media_end, full) = match self.refill(job, &accepted, from) {
-            Some(mut refill) => {
-                let (position, media_end) =
-                    self.sweep_write((position, from), (&access, base), &mut refill, &mut legs);
-                self.bus.reserve_fixed(refill.later_transfers());
-                (position, media_end, refill.end().max(accepted.full))
+        let (position, media_end, full) = match self.write_transfers(job, &accepted, from) {
+            Some(mut write_transfers) => {
+                let (position, media_end) = self.sweep_write(
+                    (position, from),
+                    (&access, base),
+                    &mut write_transfers,
+                    &mut legs,
+                );
+                self.bus.reserve_fixed(write_transfers.later_transfers());
+                (
+                    position,
+                    media_end,
+                    write_transfers.end().max(accepted.full),
+                )
             }
             None => {
                 let (position, media_end) = self.sweep(position, from, &access, &mut legs);
@@ -303,7 +311,7 @@ impl Drive {
 
     /// Returns the transfers of a write during which the media may have to wait. Such a write is
     /// larger than its segment, or is still arriving over a bus slower than the media.
-    fn refill(
+    fn write_transfers(
         &self,
         job: &DriveJob,
         accepted: &Accepted,

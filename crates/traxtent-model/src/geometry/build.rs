@@ -74,7 +74,8 @@ impl Builder<'_> {
             .map_or(u64::MAX, |capacity| capacity - self.sectors)
     }
 
-    /// Adds an area. Its first `reserved` sectors hold no LBNs.
+    /// Adds an area and returns the range of its LBNs. Its first `reserved` sectors hold none, and
+    /// it holds no more than `most`.
     pub(super) fn add(
         &mut self,
         branches: ZoneBranches,
@@ -224,7 +225,7 @@ impl Builder<'_> {
         Ok(range)
     }
 
-    /// Checks a zone's own numbers and returns the sectors around the tracks of each surface.
+    /// Checks a zone's own numbers and returns the number of slots per track of each surface.
     fn check_zone(&self, name: &str, zone: &ZoneSpec) -> Result<Vec<u32>, GeometryError> {
         check(
             name,
@@ -363,7 +364,7 @@ impl Builder<'_> {
                 at += u64::from(part);
                 len -= part;
                 // A long slip can cover many tracks.
-                check(name, "tracks with slips", bad.len() as u64, 0..=BAD_MAX)?;
+                check(name, "runs of bad slots", bad.len() as u64, 0..=BAD_MAX)?;
             }
         }
         Ok(bad)
@@ -476,7 +477,7 @@ impl Builder<'_> {
     }
 }
 
-/// The irregular turns of a zone, as running totals.
+/// The irregularities of a zone's skew, as (track, running total of sectors).
 fn turns(
     name: &str,
     zone: &ZoneSpec,

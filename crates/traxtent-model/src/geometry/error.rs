@@ -12,7 +12,7 @@ pub enum GeometryError {
     /// A number outside its bounds.
     #[error("{place}: {what} is {value}, but must be in {min}..={max}")]
     OutOfBounds {
-        /// The zone, node or list that contains the number.
+        /// The part of the description that contains the number, such as `zone 3`.
         place: String,
         /// The key.
         what: &'static str,
@@ -26,7 +26,7 @@ pub enum GeometryError {
     /// Two entries that exclude or contradict each other, or an entry that requires a missing one.
     #[error("{place}: {problem}")]
     Inconsistent {
-        /// The zone, node or list that contains the problem.
+        /// The part of the description that contains the problem, such as `zone 3`.
         place: String,
         /// The problem, with its values.
         problem: String,

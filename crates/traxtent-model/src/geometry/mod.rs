@@ -1,4 +1,4 @@
-//! The mapping from LBNs to physical sectors, and its inverse.
+//! The mapping from LBNs to places on the drive, and its inverse.
 //!
 //! Models the layouts that H. Wong found in drives ("Discovering Hard Disk Physical Geometry
 //! through Microbenchmarking", 2019: six orders of tracks), the zones, skews and eleven sparing
@@ -71,7 +71,7 @@ pub struct Track {
     pub cylinder: Cylinder,
     /// The surface, which is also the head.
     pub surface: Surface,
-    /// Physical sectors around the track, in units of a logical sector: at least `sectors`.
+    /// The number of slots around the track, each as long as a logical sector: at least `sectors`.
     pub slots: u32,
     /// Angle of the leading edge of slot 0.
     pub origin: Angle,
@@ -105,14 +105,14 @@ pub struct Piece {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PieceCursor(Option<FoundInBranch>);
 
-/// A physical sector.
+/// A slot of a track: the place of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The arm position.
     pub cylinder: Cylinder,
     /// The surface, which is also the head.
     pub surface: Surface,
-    /// The sector, counted from the beginning of the track.
+    /// The slot, counted from the beginning of the track.
     pub slot: u32,
 }
 
@@ -126,16 +126,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// The contents of a physical sector.
+/// The contents of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
     /// This LBN.
     Lbn(Lbn),
     /// Nothing: it is bad, and slipped or replaced.
     Bad,
-    /// Nothing: a spare, a reserved sector, or beyond the drive's capacity.
+    /// Nothing: it is a spare, reserved, or beyond the drive's capacity.
     Empty,
-    /// The drive has no such sector.
+    /// The drive has no such slot.
     NoSuchPlace,
 }
 
@@ -153,7 +153,7 @@ pub struct Defect {
 /// The replacement of a bad sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// The LBNs after it moved by one slot.
+    /// Every later LBN moved by as many slots as are bad.
     Slipped,
     /// Its LBN is kept at another place.
     Remapped(Lbn, Place),
@@ -172,7 +172,8 @@ pub struct ZoneInfo {
     pub last_cylinder: Cylinder,
     /// The surface, if the zone has only one.
     pub surface: Option<Surface>,
-    /// Physical sectors around a track; the maximum number where surfaces differ.
+    /// The number of slots around a track: the largest if surfaces differ, or that of the first
+    /// track in a tree layout.
     pub slots: u32,
 }
 
@@ -217,7 +218,7 @@ impl Geometry {
         self.tracks
     }
 
-    /// The number of physical sectors around the track that has most of them.
+    /// The largest number of slots around a track.
     pub(crate) fn most_slots(&self) -> u32 {
         self.most_slots
     }
@@ -282,8 +283,8 @@ impl Geometry {
         self.next_piece(&mut PieceCursor::default(), lbn, max_sectors)
     }
 
-    /// Same as [`Geometry::piece`], but mostly faster if `lbn` follows the piece for which `cursor`
-    /// was last used.
+    /// Same as [`Geometry::piece`], but usually faster if `lbn` follows the piece for which
+    /// `cursor` was last used.
     ///
     /// # Panics
     /// Panics if `lbn` is beyond the drive's end.
@@ -356,7 +357,7 @@ impl Geometry {
         })
     }
 
-    /// Returns the contents of a physical sector: the inverse of [`Geometry::locate`].
+    /// Returns the contents of a slot: the inverse of [`Geometry::locate`].
     pub fn lbn_at(&self, place: Place) -> Occupant {
         let at_home = self.home(place);
         if let Occupant::Lbn(lbn) = at_home
@@ -433,7 +434,7 @@ impl Geometry {
         self.moved.len()
     }
 
-    /// The contents that a physical sector would have if no LBN were moved.
+    /// The contents that a slot would have if no LBN were moved.
     fn home(&self, place: Place) -> Occupant {
         let (Ok(cylinder), surface) = (i32::try_from(place.cylinder.0), i32::from(place.surface.0))
         else {

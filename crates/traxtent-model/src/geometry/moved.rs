@@ -38,7 +38,7 @@ impl fmt::Display for Cause {
 struct PlacedLbn {
     cause: Cause,
     place: Place,
-    /// Sectors around the track, for a place that is not part of the layout.
+    /// The number of slots of the track, for a place that is not part of the layout.
     slots: Option<u32>,
 }
 

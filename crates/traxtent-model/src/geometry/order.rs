@@ -13,12 +13,12 @@ pub(super) struct ZoneOrder<'a> {
     pub(super) first_cylinder: u32,
     pub(super) cylinders: u32,
     pub(super) first_surface: u16,
-    /// Sectors around the tracks of each surface.
+    /// The number of slots per track of each surface.
     pub(super) slots: &'a [u32],
     pub(super) skews: Skews,
 }
 
-/// The skews between consecutive tracks.
+/// The angle of the first track, and the skews between consecutive tracks.
 #[derive(Clone, Copy)]
 pub(super) struct Skews {
     pub(super) first: Skew,
@@ -167,7 +167,8 @@ impl ZoneOrder<'_> {
         last.repeat == 1 || last.at.plus(last.step, last.repeat) == at
     }
 
-    /// The surface of a pass, or of a head in head-first orders.
+    /// The surface of pass number `pass` of a group or, in head-first orders, of track number
+    /// `pass` of a cylinder.
     fn surface_of_pass(&self, group: u32, pass: usize) -> usize {
         let head_first = self.order.is_head_first();
         let odd = self.order.alternates_surface() && group % 2 == 1;

@@ -4,7 +4,7 @@
 /// gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
-    /// Physical sectors around the track.
+    /// The number of slots around the track.
     pub(super) slots: u32,
     /// The first slot that may hold an LBN.
     pub(super) begin: u32,
@@ -81,7 +81,7 @@ impl Shape {
         &store[self.gaps.0 as usize..self.gaps.1 as usize]
     }
 
-    /// Returns the slot of the track's `k`-th LBN.
+    /// Returns the slot of the track's LBN number `k`, counted from 0.
     #[inline]
     pub(super) fn slot(self, k: u32, store: &[Gap]) -> u32 {
         if self.gaps.0 == self.gaps.1 {

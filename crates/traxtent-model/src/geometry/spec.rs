@@ -1,8 +1,8 @@
 //! The description of a geometry in a drive profile.
 //!
 //! A regular drive is a list of zones and a layout order. An irregular one is an explicit
-//! run-length tree of track patterns. Sector numbers called *positions* count physical sectors in
-//! layout order from the front of a zone (or of the tree), including those that hold no LBN.
+//! run-length tree of track patterns. Sector numbers called *positions* count slots in layout order
+//! from the front of a zone (or of the tree), including those that hold no LBN.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use traxtent_units::Angle;
 
 /// The parameters that determine the place of every LBN.
 ///
-/// Either `zones` or `tree` is given. All counts are of logical sectors.
+/// Either `zones` or `tree` is given. Each slot is as long as a logical sector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeometrySpec {
@@ -54,8 +54,8 @@ pub struct GeometrySpec {
 /// The six layout orders described by Henry Wong.
 ///
 /// Head-first orders fill a cylinder before they move the arm. Seek-first orders continue along one
-/// surface for `width_tracks` cylinders (a pass), then use the next surface, and all surfaces
-/// before the next group of cylinders.
+/// surface for `width_tracks` cylinders (a pass), then along the next surface. After all surfaces,
+/// they continue with the next group of cylinders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -249,7 +249,7 @@ pub struct ZoneSpec {
     /// The only surface of the zone. If absent, the zone has all surfaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<u16>,
-    /// Physical sectors around each track: one number, or one per surface.
+    /// Slots around each track: one number, or one per surface.
     pub sectors_per_track: PerSurface,
     /// The skew from a track to the next one of the same cylinder.
     #[serde(default)]
@@ -261,8 +261,7 @@ pub struct ZoneSpec {
     /// `track_skew`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_skew: Option<Skew>,
-    /// Seek-first orders: the skew from a group of cylinders to the next. Default: the skew at a
-    /// turn.
+    /// Seek-first orders: the skew from a group of cylinders to the next. Default: `turn_skew`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_skew: Option<Skew>,
     /// The angle at which the zone's first track begins.
@@ -322,7 +321,7 @@ pub struct MovedSpec {
     pub surface: u16,
     /// The slot of the first one, counted from the beginning of the track.
     pub slot: u32,
-    /// Sectors around that track. Needed only if the track is not part of the layout.
+    /// Slots around that track. Needed only if the track is not part of the layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
 }
@@ -344,8 +343,8 @@ pub struct TreeSpec {
 }
 
 impl TreeSpec {
-    /// Returns the index of a track pattern, which is added unless the tree has it. The search
-    /// takes time in proportion to the number of patterns.
+    /// Returns the index of a track pattern, and adds the pattern if the tree does not have it. The
+    /// search takes time in proportion to the number of patterns.
     pub fn track_index(&mut self, track: TrackSpec) -> u32 {
         let known = self.tracks.iter().position(|known| *known == track);
         known.unwrap_or_else(|| {
@@ -359,7 +358,7 @@ impl TreeSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrackSpec {
-    /// Physical sectors around the track.
+    /// Slots around the track.
     pub slots: u32,
     /// The first slot in use.
     #[serde(default, skip_serializing_if = "is_default")]

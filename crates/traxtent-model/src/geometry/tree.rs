@@ -2,8 +2,8 @@
 //!
 //! A node lists branches in LBN order. A branch repeats a track or another node with constant steps
 //! of cylinder, surface and angle. A zone is a few branches, and a track with a slip is a branch of
-//! its own. Size and loading time therefore grow with the number of zones and defects, not of
-//! tracks.
+//! its own. Size and loading time therefore grow with the number of zones and defects, not with the
+//! number of tracks.
 
 mod jump;
 mod place_index;
@@ -69,13 +69,13 @@ pub(super) enum BranchOf {
 /// A repeated track or node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
-    /// The LBNs of the node before this branch.
+    /// The number of LBNs in the node before this branch.
     pub(super) sector: u64,
-    /// The tracks of the node before this branch.
+    /// The number of tracks in the node before this branch.
     pub(super) track: u64,
-    /// The LBNs of one instance.
+    /// The number of LBNs of one instance.
     pub(super) sectors: u64,
-    /// The tracks of one instance.
+    /// The number of tracks of one instance.
     pub(super) tracks: u64,
     /// The number of instances.
     pub(super) repeat: u64,
@@ -460,8 +460,8 @@ impl Tree {
             })
     }
 
-    /// Returns a copy with only the nodes that can be reached from `roots`, with indexes for
-    /// lookups.
+    /// Returns a copy that has only the nodes that can be reached from `roots`, and indexes for
+    /// lookups. Also returns the roots of the copy.
     pub(super) fn compact(&self, roots: &[NodeId]) -> (Tree, Vec<NodeId>) {
         let mut out = Tree {
             shapes: self.shapes.clone(),

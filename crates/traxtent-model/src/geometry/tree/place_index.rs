@@ -1,8 +1,9 @@
 //! The inverse mapping: from a cylinder and surface to the tracks that lie there.
 //!
 //! The branches of each node are sorted by their outermost cylinder. Each entry also stores the
-//! innermost cylinder reached up to it. A search starts at the last branch that begins at or before
-//! the cylinder, moves backward, and stops once no earlier branch can reach the cylinder.
+//! innermost cylinder that it or an earlier one reaches. A search starts at the last branch that
+//! begins at or before the cylinder, moves backward, and stops once no earlier branch can reach the
+//! cylinder.
 
 use super::{Branch, BranchOf, FoundTrack, NodeId, Tree};
 
