@@ -70,7 +70,7 @@ pub(crate) fn validate_traces<'py>(
                     .collect();
                 return Err(RunError::at(
                     names.join(", "),
-                    "found no trace that has measured times and a parameter file",
+                    "found no trace that has measured times and, unless a drive is given, parameters",
                 ));
             }
             Ok(verdicts)
@@ -85,12 +85,13 @@ pub(crate) fn validate_traces<'py>(
 
 /// A profile that was fitted to measured traces, and how well it agrees with them.
 ///
-/// ``drive`` is the calibrated ``Drive``, and ``is_improvement`` whether it agrees better with the
-/// part of the traces that was held out. ``settings`` are the settings that were changed, each a
-/// dict of ``key``, ``start`` and ``value``. ``figures`` are the fitted times, each a dict of
-/// ``name``, ``start_ms``, ``value_ms``, ``plus_minus_ms`` (half of the 95 % interval) and
-/// ``is_determined``. ``fitted`` and ``held_out`` are dicts of ``before`` and ``after``: the
-/// demerit ``rms_ms``, ``noise_p95_ms``, ``requests``, ``reads``, ``disagreement`` and ``classes``.
+/// ``drive`` is the calibrated ``Drive``. ``is_improvement`` states whether it agrees better than
+/// the original with the part of the traces that was held out. ``settings`` are the settings that
+/// were changed, each a dict of ``key``, ``start`` and ``value``. ``figures`` are the times that
+/// can be fitted, each a dict of ``name``, ``start_ms``, ``value_ms``, ``plus_minus_ms`` (half the
+/// width of the 95 % interval) and ``is_determined``. ``fitted`` and ``held_out`` are dicts of
+/// ``before`` and ``after``: the demerit ``rms_ms``, ``noise_p95_ms``, ``requests``, ``reads``,
+/// ``disagreement`` and ``classes``.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Calibration {
     drive: Drive,
@@ -105,7 +106,7 @@ impl Calibration {
         self.drive.clone()
     }
 
-    /// Whether the calibrated drive agrees better with the part that was held out.
+    /// Whether the calibrated drive agrees better than the original with the held-out part.
     #[getter]
     fn is_improvement(&self) -> bool {
         self.json["is_improvement"] == true
@@ -117,7 +118,7 @@ impl Calibration {
         to_python(py, &self.json["settings"])
     }
 
-    /// The fitted times.
+    /// The times that can be fitted.
     #[getter]
     fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.json["figures"])

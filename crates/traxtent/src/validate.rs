@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .collect();
         return Err(Failure::at(
             paths.join(", "),
-            "found no trace that has measured times and a parameter file",
+            "found no trace that has measured times and, unless a drive is given, parameters",
         ));
     }
     if args.json {
