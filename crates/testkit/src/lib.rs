@@ -51,8 +51,8 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the path of reference data: `relative` below the directory `data` of `TRAXTENT_SHARED`,
-/// or else of `shared` next to the workspace. `None` if absent.
+/// Returns the path of reference data: `relative` in the subdirectory `data` of the directory
+/// `TRAXTENT_SHARED`, by default `shared` next to the workspace. Returns `None` if it is absent.
 pub fn shared_data(relative: &str) -> Option<PathBuf> {
     let shared =
         env::var_os("TRAXTENT_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
@@ -69,7 +69,8 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Returns the number of repetitions of a test: `usually`, times the factor in `TRAXTENT_SOAK`.
+/// Returns the number of repetitions of a test: `usually`, times the factor in `TRAXTENT_SOAK` if
+/// that is set.
 ///
 /// # Panics
 /// Panics if `TRAXTENT_SOAK` is set to something other than a whole number.

@@ -19,7 +19,7 @@ from traxtent._sweep_plan import Figures, SweepPlan, SweepRun
 from traxtent._traxtent import FileError, InputError, StopFlag, TraxtentError
 
 SweepProgress = bool | Callable[[int, int], object] | None
-"""Whether progress is shown, or a function of the runs done and of all runs."""
+"""Whether progress is shown, or a function of the runs done and their total."""
 
 Submit = Callable[[list[SweepRun]], Future[Any]]
 """Gives runs to a thread or to an executor's worker."""

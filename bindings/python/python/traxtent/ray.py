@@ -21,7 +21,7 @@ class RayExecutor(Executor):
     worker dies is retried by Ray. Workers need this package.
 
     Args:
-        max_workers: The number of tasks at a time that callers should plan for; by default, the
+        max_workers: The number of concurrent tasks for which callers should plan; by default, the
             number of processors in the cluster when the executor is created.
         options: The options of the tasks, such as ``num_cpus`` or ``max_retries`` (by default, 20),
             as for ``ray.remote``.

@@ -36,7 +36,7 @@ Setting = str | int | float | bool | Sequence[object]
 """The value of a figure, as the command's ``--set`` accepts it."""
 
 Progress = bool | Callable[[int, "int | None"], object] | None
-"""Whether progress is shown, or a function of the requests done and of all requests."""
+"""Whether progress is shown, or a function of the requests done and their total, if known."""
 
 Scheduler = Callable[[float, Head, WaitingQueue], int]
 """A queue scheduler: a function of the time in milliseconds, the head and the queue.
