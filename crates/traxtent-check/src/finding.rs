@@ -131,9 +131,9 @@ pub struct Misalignment {
 /// The commands that fix a finding, with a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// The effect of the commands, including their effect on data.
+    /// The effect of the commands, including their effect on data, or advice.
     pub note: String,
-    /// The commands, in the order in which to run them.
+    /// The commands, in the order in which to run them; empty if there is only advice.
     pub commands: Vec<String>,
 }
 

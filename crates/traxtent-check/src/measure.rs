@@ -84,7 +84,7 @@ impl MeasuredGrid {
     }
 
     /// Returns the number of requests that the measurement usually needs on this device, and the
-    /// most that it can need. It needs fewer if it finds the grid early.
+    /// maximum number. It needs fewer if it finds the grid early.
     pub fn requests(self, identity: &Identity) -> (u64, u64) {
         let logical = u64::from(identity.logical_bytes.max(1));
         match self {
@@ -207,7 +207,7 @@ const ALIKE_SIGMAS: f64 = 4.0;
 /// The number of writes at each shift for each size.
 const WRITES_PER_SHIFT: usize = 200;
 /// The shortest mean time that a disk needs to write to its media at a random angle.
-const MEDIA_LEAST_MS: f64 = 1.0;
+const MEDIA_MIN_MS: f64 = 1.0;
 /// The number of reads of each kind at each size.
 const READS: usize = 900;
 /// The number of reads from which the time of a measurement is estimated.
@@ -314,7 +314,7 @@ pub fn physical_sector(
         }
     }
     Ok(match all.mean() {
-        mean if mean < MEDIA_LEAST_MS => GridMeasurement {
+        mean if mean < MEDIA_MIN_MS => GridMeasurement {
             why: MeasurementReason::WritesTooFast,
             ..measured
         },

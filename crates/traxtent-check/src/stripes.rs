@@ -139,7 +139,8 @@ mod tests {
         (0..8).map(|chunk| stripes.places(chunk)[0]).collect()
     }
 
-    /// Do chunks lie where the tables in md(4) and in SNIA's DDF put them?
+    /// Do chunks of the default layouts of RAID 5, 6 and 10 lie where the tables in md(4) and in
+    /// SNIA's DDF put them?
     #[test]
     fn default_layouts() {
         let left_symmetric = [

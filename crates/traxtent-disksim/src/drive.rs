@@ -84,6 +84,7 @@ pub(super) fn disk_profile(
             place(block)
         ));
     }
+    // Only the last of these has an effect, in `overheads`. The others are just marked as used.
     for key in [
         "Print stats",
         "Avg sectors per cylinder",
@@ -206,6 +207,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
             ms(block, "Full strobe seek time")?,
         ))
     };
+    // Not every seek type uses these, so they are marked as used in any case.
     for redundant in [
         "Single cylinder seek time",
         "Average seek time",

@@ -120,7 +120,7 @@ struct ModelledArray {
     /// The number of sectors in a chunk.
     chunk: u64,
     /// The number of stripes over which the work is spread.
-    rows: u64,
+    stripes: u64,
     /// The members, each with the amount by which its clock is ahead.
     members: Vec<(Drive, Span)>,
 }
@@ -134,7 +134,8 @@ impl ModelledArray {
         ModelledArray {
             shape,
             chunk,
-            rows: ((SPREAD_BYTES / sector).min(drive.geometry().capacity().0 / 2) / chunk).max(4),
+            stripes: ((SPREAD_BYTES / sector).min(drive.geometry().capacity().0 / 2) / chunk)
+                .max(4),
             members: (0..shape.members()).map(&mut member).collect(),
         }
     }
@@ -148,7 +149,7 @@ impl ModelledArray {
             if number == WARM_UP_REQUESTS {
                 begun = now;
             }
-            let row = rng.below(self.rows - 2) * stripe + offset;
+            let row = rng.below(self.stripes - 2) * stripe + offset;
             let any = row + rng.below(self.shape.data) * self.chunk;
             let (first, others) = match load {
                 ArrayLoad::StripeWrites => self.write(row..row + stripe),
@@ -186,7 +187,7 @@ impl ModelledArray {
 
     /// Splits a range of the array's sectors by stripe. Each piece is a data chunk and the range of
     /// its sectors.
-    fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
+    fn split_by_stripe(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
         let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
         let mut at = range.start;
         while at < range.end {
@@ -221,7 +222,7 @@ impl ModelledArray {
 
     fn read(&self, range: Range<u64>) -> Vec<Part> {
         let mut parts = Vec::new();
-        for (row, pieces) in self.rows(range) {
+        for (row, pieces) in self.split_by_stripe(range) {
             for (data, within) in pieces {
                 let (lbn, sectors) = self.place(row, &within);
                 parts.push((self.member(row, data), Request::read(lbn, sectors)));
@@ -238,7 +239,7 @@ impl ModelledArray {
             copies,
             ..
         } = self.shape;
-        for (row, mut pieces) in self.rows(range) {
+        for (row, mut pieces) in self.split_by_stripe(range) {
             let covered: u64 = pieces
                 .iter()
                 .map(|(_, within)| within.end - within.start)

@@ -19,8 +19,11 @@ const NODES_MAX: u32 = 1 << 16;
 /// The maximum number of extents of a file.
 const EXTENTS_MAX: usize = 1 << 20;
 
+// Incompatible features of a file system.
 const META_BG: u32 = 0x10;
 const HAS_64BIT: u32 = 0x80;
+
+// Flags of an inode.
 const BY_EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 

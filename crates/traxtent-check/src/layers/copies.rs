@@ -37,9 +37,9 @@ enum Place {
 use Place::{End, Start};
 
 /// A description, the position of the signature, and the signature.
-type Copy = (&'static str, Place, &'static [u8]);
+type HeaderCopy = (&'static str, Place, &'static [u8]);
 
-const COPIES: &[Copy] = &[
+const COPIES: &[HeaderCopy] = &[
     (
         "a copy of the superblock of Btrfs",
         Start((64 << 20) + 64),

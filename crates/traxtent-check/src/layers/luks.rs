@@ -12,6 +12,7 @@ use super::fields::{Fields, header, power_of_two};
 use crate::layers::{LayerError, Luks};
 use crate::source::Source;
 
+/// The sector size of LUKS1, and of LUKS2 if its header states none, in bytes.
 const SECTOR_BYTES: u64 = 512;
 /// The size of the binary part of a LUKS2 header; JSON text follows.
 const BINARY_BYTES: u64 = 4096;

@@ -38,7 +38,7 @@ pub enum Content {
 /// The number of bytes at the start that must be zero for the content to count as blank.
 const BLANK_BYTES: usize = 128 << 10;
 
-/// Recognizes the content of `source`, whose sectors have `sector_bytes`.
+/// Recognizes the content of `source`, whose logical sectors have `sector_bytes` bytes.
 ///
 /// Formats that wrap others are tried first: a member of a mirrored array looks like the content of
 /// the array, and an image in a format such as qcow2 holds headers at wrong addresses. As in the

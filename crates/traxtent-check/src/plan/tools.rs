@@ -42,7 +42,7 @@ const fn tool(
     }
 }
 
-/// Every program that recipes call.
+/// The programs that recipes call and that may have to be installed.
 pub const TOOLS: &[Tool] = &[
     tool(
         "sfdisk",

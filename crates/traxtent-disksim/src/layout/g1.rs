@@ -36,10 +36,15 @@ pub(super) struct DiskSimZone {
     pub(super) first_cylinder: u64,
     pub(super) cylinders: u64,
     pub(super) surfaces: u64,
+    /// The number of slots on a track.
     pub(super) slots: u64,
+    /// The number of sectors at the front that hold no LBN.
     pub(super) reserved: u64,
+    /// The number of spare sectors, or spare tracks, per region.
     pub(super) spares: u64,
+    /// The bad positions that are skipped.
     pub(super) slips: Vec<u64>,
+    /// Other bad positions, each with its replacement.
     pub(super) defects: Vec<(u64, u64)>,
 }
 
