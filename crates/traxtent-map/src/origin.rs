@@ -2,10 +2,10 @@
 
 use traxtent_units::{Lbn, Sectors};
 
-/// A drive's description of itself.
+/// A drive's description of itself. A text that the drive does not report is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The manufacturer, or empty if the drive does not report it.
+    /// The manufacturer.
     pub vendor: String,
     /// The model.
     pub product: String,

@@ -6,10 +6,10 @@
 //! costs a bounded number of comparisons. Irregular data costs 16 bytes per run.
 
 /// The longest tail, in terms, that is compared with the terms before it.
-const GROUP_MAX: usize = 64;
+const TAIL_TERMS_MAX: usize = 64;
 
 /// The number of terms per mark. A mark records the position of the first of these terms.
-const STRIDE: usize = 64;
+const MARK_TERMS: usize = 64;
 
 /// The maximum nesting depth of groups. Each level at least doubles the count of numbers, and a map
 /// has at most 2^28 tracks, so folding never reaches this depth.
@@ -19,7 +19,7 @@ pub const DEPTH_MAX: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPattern {
     terms: Vec<Term>,
-    /// The extent before the first of each [`STRIDE`] terms.
+    /// The extent before the first of each [`MARK_TERMS`] terms.
     marks: Vec<Extent>,
     extent: Extent,
 }
@@ -147,7 +147,7 @@ impl RunPattern {
 
     /// Appends a term without folding.
     pub fn append(&mut self, term: Term) {
-        if self.terms.len().is_multiple_of(STRIDE) {
+        if self.terms.len().is_multiple_of(MARK_TERMS) {
             self.marks.push(self.extent);
         }
         self.extent.add(term.extent(), 1);
@@ -173,7 +173,7 @@ impl RunPattern {
                     self.terms.push(Term::Group(Box::new(group)));
                 }
             }
-            self.marks.truncate(self.terms.len().div_ceil(STRIDE));
+            self.marks.truncate(self.terms.len().div_ceil(MARK_TERMS));
         }
     }
 
@@ -182,7 +182,7 @@ impl RunPattern {
     fn repeated_tail(&self) -> Option<usize> {
         let terms = &self.terms[..];
         let last = terms.last()?;
-        (1..=GROUP_MAX.min(terms.len() - 1)).find(|&length| {
+        (1..=TAIL_TERMS_MAX.min(terms.len() - 1)).find(|&length| {
             let (before, tail) = terms.split_at(terms.len() - length);
             let again = |earlier: &[Term]| earlier.last() == Some(last) && earlier == tail;
             let group = match &before[before.len() - 1] {
@@ -212,7 +212,7 @@ impl RunPattern {
         }
         let later = self.marks.partition_point(|mark| mark.by(measure) <= at);
         let mut before = self.marks[later - 1];
-        let mut terms = &self.terms[(later - 1) * STRIDE..];
+        let mut terms = &self.terms[(later - 1) * MARK_TERMS..];
         loop {
             let (first, rest) = terms.split_first().expect("the position is before the end");
             let extent = first.extent();

@@ -313,7 +313,7 @@ fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
             match found.filter(|found| after.is_none_or(|after| found.start > after)) {
                 Some(found) => ranges.push(found),
                 None => {
-                    let says = "expected an LBN or FIRST..END, after and not adjacent to the last";
+                    let says = "expected an LBN or FIRST..END beyond the previous range, not adjacent to it";
                     return Err(wrong(number, format!("{name}: {word:?}: {says}")));
                 }
             }

@@ -265,8 +265,8 @@ impl<M: Media> Disk<M> {
             let mut request = request(&command);
             // Sectors that cannot be read are not in the drive's buffer either.
             request.fua |= request.op == Op::Read && self.store.first_unreadable(&range).is_some();
-            let name = self.drive.submit(submitted, request)?;
-            self.outstanding.insert(name, (job, work));
+            let drive_tag = self.drive.submit(submitted, request)?;
+            self.outstanding.insert(drive_tag, (job, work));
         }
         Ok(tag)
     }

@@ -17,9 +17,10 @@ impl Drive {
         }
         let mut index = self.choose(now)?;
         let waiting = &self.waiting;
-        // Requests for the same sectors keep their order, including those that are linked through
-        // others. If the buffer has no room for the request, or a read needs sectors that must be
-        // written first, a write that the buffer has already accepted goes first.
+        // A request does not overtake an older one that overlaps with it, unless both are reads.
+        // The oldest of a chain of such requests goes first. If the buffer has no room for the
+        // request, or a read needs sectors that must be written first, a write that the buffer has
+        // already accepted goes first.
         while let Some(older) = (0..index).find(|&i| {
             waiting[i].overlaps(&waiting[index])
                 && (waiting[i].is_write() || waiting[index].is_write())

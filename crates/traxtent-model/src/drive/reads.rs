@@ -13,7 +13,7 @@ use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
-/// The location of a read's first sectors, if the others must come from the media.
+/// The segment that a read of the media fills, if it fills one, and the sectors that it lacks.
 #[derive(Clone, Copy)]
 struct Fill {
     segment: Option<usize>,
@@ -108,7 +108,8 @@ impl Drive {
     }
 
     /// Returns the segment that holds all of a read and is not in use, if there is one and the
-    /// drive checks for it.
+    /// drive checks for it. Returns `None` if the read must come from the media, or if a write of
+    /// the same sectors waits outside the buffer.
     fn hit_while_busy(&self, now: SimTime, job: &DriveJob) -> Option<usize> {
         let overtakes =
             |other: &DriveJob| other.is_write() && other.accepted.is_none() && other.overlaps(job);

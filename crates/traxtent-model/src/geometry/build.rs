@@ -14,7 +14,7 @@ use super::{Geometry, Place, ZoneInfo, overlap};
 use traxtent_units::{Count, Cylinder, Lbn, Surface};
 
 /// The maximum number of runs of bad slots in an area. A run lies on one track.
-const BAD_MAX: u64 = 1 << 18;
+const BAD_RUNS_MAX: u64 = 1 << 18;
 
 /// The state of the construction, to which each zone is added.
 pub(super) struct Builder<'a> {
@@ -364,7 +364,12 @@ impl Builder<'_> {
                 at += u64::from(part);
                 len -= part;
                 // A long slip can cover many tracks.
-                check(name, "runs of bad slots", bad.len() as u64, 0..=BAD_MAX)?;
+                check(
+                    name,
+                    "runs of bad slots",
+                    bad.len() as u64,
+                    0..=BAD_RUNS_MAX,
+                )?;
             }
         }
         Ok(bad)

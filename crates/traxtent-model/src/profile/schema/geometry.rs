@@ -198,7 +198,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 PerSurface(1.0, SLOTS_MAX as f64),
                 "sectors",
                 Refused,
-                "Physical sectors around each track: one number, or one per surface.",
+                "Slots around each track: one number, or one per surface.",
             ),
             skew(
                 "track_skew",
@@ -217,7 +217,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             skew(
                 "group_skew",
-                Means("the skew at a turn"),
+                Means("turn_skew"),
                 "Seek-first orders: the skew from a group of cylinders to the next.",
             ),
             skew(
@@ -313,7 +313,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 SLOTS,
                 "sectors",
                 Means("those of the layout's track"),
-                "Sectors around that track.",
+                "Slots around that track.",
             ),
         ],
     ),
@@ -347,7 +347,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 SLOTS,
                 "sectors",
                 Refused,
-                "Physical sectors around the track.",
+                "Slots around the track.",
             ),
             key_of(
                 "first_slot",
