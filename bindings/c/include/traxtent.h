@@ -1,5 +1,5 @@
-/* A modelled disk for programs in C: times of a real drive, data that a power cut may lose. And a
- * reader of files in whole tracks of a real drive.
+/* A modelled disk for programs in C, with the times of a real drive and data that a power cut may
+ * lose, and a reader of files in whole tracks of a real drive.
  * Generated from bindings/c/src; a test fails when it is out of date.
  *
  * Two ways to use a disk:
@@ -15,15 +15,15 @@
  * lengths are in logical sectors of traxtent_sector_bytes bytes.
  *
  * Errors: a function that can fail returns a traxtent_status, and traxtent_error (for a reader,
- * traxtent_tracks_error) the message. A function that creates a disk or a reader returns null, and
- * writes the message to a buffer of the caller.
+ * traxtent_tracks_error) returns the message. A function that creates a disk or a reader returns
+ * null if it fails, and writes the message to a buffer of the caller.
  *
  * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
  * The caller keeps ownership of all other arguments; they are not used after the call.
  *
  * Threads: no function on a disk starts a thread, and disks share no state. A reader has threads of
- * its own, which traxtent_tracks_close ends. The same rules apply to readers, except that no calls
- * on one reader may overlap.
+ * its own, which traxtent_tracks_close ends. The rules below apply to readers too, except that no
+ * calls on one reader may overlap.
  * - Any thread may call a function on a disk, including traxtent_close and traxtent_free; the disk
  *   does not belong to the thread that created it.
  * - Calls on one disk must not overlap; the caller locks. Only functions that take a const disk may
@@ -40,15 +40,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+// The latest time that a disk's clock reaches, in picoseconds: 106 days. A command that is not
+// complete by then fails with `TRAXTENT_FAILED`.
 #define TRAXTENT_TIME_MAX 9223372036854775807
 
 // A flag of writes, including writes of zeros: force unit access. The write is durable when it
 // completes.
 #define TRAXTENT_FUA 1
 
-// The result of `traxtent_next_wakeup` if nothing is outstanding. `traxtent_poll` at this time
-// does not advance the clock.
+// The result of `traxtent_next_wakeup` if no event is due. `traxtent_poll` at this time does not
+// advance the clock.
 #define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
@@ -59,11 +60,11 @@ typedef enum traxtent_status {
   TRAXTENT_INVALID = 1,
   // A sector cannot be read.
   TRAXTENT_UNREADABLE = 2,
-  // The drive does not respond.
+  // The drive does not respond, or the power was cut during the request.
   TRAXTENT_GONE = 3,
   // Any other error.
   TRAXTENT_FAILED = 4,
-  // The file that holds the data cannot grow: its file system is full.
+  // The file system of the file that holds the data is full.
   TRAXTENT_NO_SPACE = 5,
 } traxtent_status;
 
@@ -73,8 +74,8 @@ typedef enum traxtent_op {
   TRAXTENT_READ = 1,
   // Writes sectors.
   TRAXTENT_WRITE = 2,
-  // Makes all writes durable that completed before the submission. `lbn` and `sectors` must
-  // be zero.
+  // Makes durable all writes that completed before the submission. `lbn` and `sectors` must be
+  // zero.
   TRAXTENT_FLUSH = 3,
   // Discards sectors (TRIM); their content afterwards depends on the drive.
   TRAXTENT_TRIM = 4,
@@ -96,7 +97,7 @@ typedef struct traxtent_request {
   uint64_t tag;
   // The first sector.
   uint64_t lbn;
-  // The sectors to write, for `TRAXTENT_WRITE`.
+  // The data to write, for `TRAXTENT_WRITE`.
   const uint8_t *data;
   // The number of sectors.
   uint32_t sectors;
@@ -108,7 +109,7 @@ typedef struct traxtent_request {
 
 // The parts of a response time in picoseconds. Their sum is the response time.
 typedef struct traxtent_breakdown {
-  // Waiting for other requests.
+  // Waiting for other requests, or for the end of a stall.
   uint64_t queue;
   // The controller's command and completion processing.
   uint64_t overhead;
@@ -135,7 +136,7 @@ typedef struct traxtent_completion {
   uint64_t submitted;
   // The time of completion in picoseconds.
   uint64_t completed;
-  // The parts of the time between the two.
+  // The parts of the time from submission to completion.
   struct traxtent_breakdown breakdown;
   // The first sector.
   uint64_t lbn;
@@ -169,8 +170,8 @@ struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 // is released. It holds the data that is durable on the modelled disk. Each flush, and each write
 // with force unit access, calls `fdatasync`.
 //
-// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
-// left behind.
+// Also returns null if the file exists, cannot be created, or cannot be extended to the size of
+// the disk. No new file is left behind.
 //
 // # Safety
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -183,8 +184,8 @@ struct traxtent_disk *traxtent_create(const char *drive,
 // made, or any other image that is at least as long as the disk. Otherwise does the same as
 // `traxtent_create`.
 //
-// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
-// another disk or by `traxtent serve`. The file is then unchanged.
+// Also returns null if the file is missing, too short, not a regular file, not writable, or in use
+// by another disk or by `traxtent serve`. The file is then unchanged.
 //
 // # Safety
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -192,8 +193,8 @@ struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *e
 
 // Shuts a disk down cleanly: completes the outstanding requests, flushes, and releases the disk.
 // The results of outstanding requests are dropped. On failure, writes the reason to `error`,
-// truncated to `room` bytes. `error` may be null. The disk is released in every case, and strings
-// of `traxtent_error` with it.
+// truncated to `room` bytes. `error` may be null. The disk is released in every case. Strings that
+// `traxtent_error` returned for it become invalid.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
 // `TRAXTENT_FAILED` if the file does not accept the data. Data that was not durable is then lost.
@@ -232,22 +233,23 @@ void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 // clock.
 //
 // Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
-// content is then that of a power cut at that point.
+// content is then as if the power had been cut when the error occurred.
 enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
 
 // Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
 //
 // Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
-// have, and `TRAXTENT_FAILED` if no spare sector is left.
+// have, and `TRAXTENT_FAILED` if a bad sector cannot be moved to a spare. Errors of a power cut
+// are those of `traxtent_power_cut`.
 //
 // # Safety
 // `fault` must be a C string.
 enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
 
-// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
-// picoseconds if the call succeeds.
+// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the response
+// time in picoseconds if the call succeeds.
 //
-// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 // `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
 // respond, and `TRAXTENT_FAILED` if the file cannot be read.
 //
@@ -260,10 +262,11 @@ enum traxtent_status traxtent_read(struct traxtent_disk *disk,
                                    uint64_t *took);
 
 // Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
-// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
-// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
+// Otherwise a power cut before the next `traxtent_flush` may lose them, if the drive has a
+// write-back cache. `took`, if it is not null, receives the response time in picoseconds if the
+// call succeeds.
 //
-// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero,
 // `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
 // the file does not accept the data.
 //
@@ -276,32 +279,33 @@ enum traxtent_status traxtent_write(struct traxtent_disk *disk,
                                     bool fua,
                                     uint64_t *took);
 
-// Makes all previous writes durable. `took`, if it is not null, receives the time in picoseconds
-// if the call succeeds.
+// Makes all previous writes durable. `took`, if it is not null, receives the response time in
+// picoseconds if the call succeeds.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-// `TRAXTENT_FAILED` if the file does not accept the data. The data stays in the cache, and a later
-// flush may succeed.
+// `TRAXTENT_FAILED` if the file does not accept the data. Data that the file does not accept stays
+// in the cache, and a later flush may succeed.
 enum traxtent_status traxtent_flush(struct traxtent_disk *disk, uint64_t *took);
 
 // Discards `sectors` sectors that start at `lbn` (TRIM). Their content afterwards depends on the
-// drive. `took`, if it is not null, receives the time in picoseconds, which is zero. Errors are
-// those of `traxtent_write`.
+// drive. `took`, if it is not null, receives the response time in picoseconds, which is zero, if
+// the call succeeds. Errors are those of `traxtent_write`.
 enum traxtent_status traxtent_trim(struct traxtent_disk *disk,
                                    uint64_t lbn,
                                    uint32_t sectors,
                                    uint64_t *took);
 
-// Writes zeros to `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the
-// time in picoseconds if the call succeeds. Errors are those of `traxtent_write`.
+// Writes zeros to `sectors` sectors that start at `lbn`, without force unit access. `took`, if it
+// is not null, receives the response time in picoseconds if the call succeeds. Errors are those of
+// `traxtent_write`.
 enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t lbn,
                                            uint32_t sectors,
                                            uint64_t *took);
 
-// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
-// time before `traxtent_now` counts as `traxtent_now`. The request and its data are copied, so the
-// caller may reuse both after the call. Tags need not be unique.
+// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created or
+// opened. A time before `traxtent_now` counts as `traxtent_now`. The request and its data are
+// copied, so the caller may reuse both after the call. Tags need not be unique.
 //
 // Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 // the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
@@ -316,8 +320,8 @@ enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
 // returns true. Otherwise returns false and writes nothing. Completions are returned in order of
 // time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
 // limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`. `TRAXTENT_NEVER` counts as
-// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe while
-// nothing is outstanding.
+// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe even
+// if no event is due.
 //
 // Requests that are not complete by `TRAXTENT_TIME_MAX` complete then, with `TRAXTENT_FAILED`.
 //
@@ -334,9 +338,9 @@ bool traxtent_poll(struct traxtent_disk *disk,
 // `traxtent_now` returns this data. Takes no time on the disk's clock. Call it after
 // `traxtent_poll` has returned the read's completion, and before `traxtent_power_cut`.
 //
-// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
-// storage of the data fails. The content of `into` is then undefined. Unreadable sectors are not
-// reported here, but by the completion of the read.
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, or if `sectors` is zero, and
+// `TRAXTENT_FAILED` if the storage of the data fails. The content of `into` is then undefined.
+// Unreadable sectors are not reported here, but by the completion of the read.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -345,19 +349,20 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
                                     uint32_t sectors,
                                     uint8_t *into);
 
-// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
-// is outstanding. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time.
-// It may return no completion, because drives also have internal events.
+// Returns the time of the disk's next event, in picoseconds, or `TRAXTENT_NEVER` if no event is
+// due. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time. It may
+// return no completion, because drives also have internal events.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
 // Returns the number of submitted requests that `traxtent_poll` has not returned yet.
 uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
-// Opens a file of a mounted ext4 or XFS file system that lies in one piece on one drive. Usually
-// needs root. `map` is the path of the drive's track map: a file that `traxtent probe` wrote, or
-// a list of tracks as `traxtent map --format csv` prints it, in sectors of 512 bytes. `ahead`
-// tracks, from 1 to 256, are read before they are asked for, in as many threads. On failure,
-// returns null and writes the reason to `error`, truncated to `room` bytes. `error` may be null.
+// Opens a file of a mounted ext4 or XFS file system. The file system must lie in one piece on one
+// drive. Usually needs root. `map` is the path of the drive's track map: a file that
+// `traxtent probe` wrote, or a list of tracks that `traxtent map --format csv` printed, in sectors
+// of 512 bytes. `ahead` tracks, from 1 to 256, are read before they are requested, in as many
+// threads. On failure, returns null and writes the reason to `error`, truncated to `room` bytes.
+// `error` may be null.
 //
 // The reader belongs to the caller. Release it with `traxtent_tracks_close`.
 //
@@ -369,12 +374,12 @@ struct traxtent_track_reader *traxtent_tracks_open(const char *path,
                                                    char *error,
                                                    size_t room);
 
-// Reads on: as much of the next track as the file has there in one piece. Holes are zeros. Sets
-// `data` and `length`; the data belongs to the reader, and is valid until the next call. At the
-// end of the file, the length is 0 and `data` is null.
+// Reads the next part of the file: as much as lies in one piece on one track. Holes read as zeros.
+// Sets `data` and `length`; the data belongs to the reader, and is valid until the next call. At
+// the end of the file, the length is 0 and `data` is null.
 //
-// Returns `TRAXTENT_UNREADABLE` if the drive cannot read the track, and `TRAXTENT_FAILED` for any
-// other error. The next call then continues after it.
+// Returns `TRAXTENT_UNREADABLE` if the drive cannot read the part, and `TRAXTENT_FAILED` for any
+// other error. The next call then continues after this part.
 //
 // # Safety
 // `data` and `length` can be written to.
