@@ -21,8 +21,8 @@ impl Setting {
     /// Parses all settings, each of which is `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
     ///
     /// # Errors
-    /// Returns an error if a setting is malformed or given twice, or if there are more than 10,000
-    /// combinations.
+    /// Returns an error if a setting is malformed, if a key is given twice, or if there are more
+    /// than 10,000 combinations.
     pub fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
         let settings: Vec<Setting> = texts
             .iter()
@@ -155,8 +155,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     if step <= 0.0 || to < from {
         return Err(format!("{text}: a range must ascend, with a step above 0"));
     }
-    // Values have as many decimals as the ends and the step, so that 0.1..0.3:0.1 does not contain
-    // 0.30000000000000004.
+    // Values have as many decimals as the most precise of the ends and the step, so that
+    // 0.1..0.3:0.1 does not contain 0.30000000000000004.
     let decimals = texts.iter().filter_map(|text| text.split_once('.'));
     let decimals = decimals
         .map(|(_, digits)| digits.trim().len())
@@ -183,7 +183,8 @@ mod tests {
         Setting::parse(text).unwrap().values
     }
 
-    /// Are lists and ranges distinguished from single values that resemble them?
+    /// Are lists and ranges distinguished from single values that resemble them, and are malformed
+    /// settings refused?
     #[test]
     fn lists_and_ranges() {
         assert_eq!(values("a=1,2,x"), ["1", "2", "x"]);

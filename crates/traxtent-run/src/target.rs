@@ -22,16 +22,16 @@ use crate::input;
 use crate::observer::Observer;
 
 /// The maximum size of a profile in bytes.
-const PROFILE_BYTES: u64 = 64 << 20;
+const PROFILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A parsed TARGET that has not been loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A built-in drive.
     Builtin(&'static str),
-    /// A profile or another file of this project.
+    /// A path: loading a machine needs a profile, but some commands accept other files.
     File(PathBuf),
-    /// A DiskSim parameter file, and the name of one of its disks.
+    /// A DiskSim parameter file, and the name of the selected disk, if any.
     DiskSim(PathBuf, Option<String>),
 }
 
@@ -119,7 +119,8 @@ impl Machine {
     /// Loads a target. DiskSim parameters that the model does not support cause warnings.
     ///
     /// # Errors
-    /// Returns an error if there is no such target, or if its description is invalid.
+    /// Returns an error if there is no such target, if its files cannot be read, or if its
+    /// description is invalid or not supported.
     pub fn load(text: &str, observer: &dyn Observer) -> Result<Machine> {
         let alone = |name: String, profile, files: &[PathBuf]| {
             let drive = NamedDrive::new(name, profile, files.into())?;
@@ -141,12 +142,12 @@ impl Machine {
         }
     }
 
-    /// Loads a DiskSim target from the contents of its files, the parameter file first. It loads a
-    /// machine where the files themselves are not available, such as in another process.
+    /// Loads a DiskSim target from the contents of its files, the parameter file first. This works
+    /// where the files themselves are not available, such as in another process.
     ///
     /// # Errors
     /// Returns an error if the target is not one of DiskSim's, if a file is missing, or if the
-    /// parameters are invalid.
+    /// parameters are invalid or not supported.
     pub fn of_disksim(target: &str, files: &[(PathBuf, Vec<u8>)]) -> Result<Machine> {
         let (Target::DiskSim(file, disk), Some((_, text))) =
             (Target::parse(target)?, files.first())
@@ -225,13 +226,14 @@ impl Machine {
         }
     }
 
-    /// Returns the files that describe the drives.
+    /// Iterates over the files of each drive. A file that several drives share occurs for each.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = self.drives.iter().flat_map(|drive| drive.files.iter());
         files.map(PathBuf::as_path)
     }
 
-    /// Appends the drives of another machine.
+    /// Appends the drives of another machine, whose DiskSim workload, seed and parameters are
+    /// dropped.
     pub fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
         self.drives.extend(other.drives);
@@ -240,7 +242,7 @@ impl Machine {
     /// Replaces a figure in all drives, by its dotted path in the profile, such as `mechanics.rpm`.
     ///
     /// # Errors
-    /// Returns an error if there is no such figure, or if the value is out of bounds.
+    /// Returns an error if there is no such figure, or if the value is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
@@ -330,7 +332,7 @@ fn load_disksim(
 }
 
 fn read_profile(path: &Path) -> Result<Profile> {
-    let text = input::text(path, PROFILE_BYTES)?;
+    let text = input::text(path, PROFILE_BYTES_MAX)?;
     if MapFile::recognize(text.as_bytes()) {
         let why = "is a track map, which does not describe the drive's mechanics; name a drive";
         return Err(RunError::at(format!("{}:1", path.display()), why));
@@ -341,7 +343,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
             return RunError::at(path.display(), why);
         }
         if is_disksim(&text) {
-            return parameters(path);
+            return parameters_error(path);
         }
         if let Some(what) = other_kind(path, &text) {
             return RunError::at(path.display(), what);
@@ -369,13 +371,13 @@ pub fn refuse_parameters(path: &Path) -> Result<()> {
     const ENDINGS: [&str; 3] = ["parv", "diskspecs", "model"];
     let ending = path.extension().and_then(|ending| ending.to_str());
     if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-        return Err(parameters(path));
+        return Err(parameters_error(path));
     }
     Ok(())
 }
 
 /// Returns the error for a DiskSim parameter file that is named without the prefix `disksim:`.
-fn parameters(path: &Path) -> RunError {
+fn parameters_error(path: &Path) -> RunError {
     let path = path.display();
     let why = format!("is a DiskSim parameter file; write disksim:{path}");
     RunError::at(path.to_string(), why)
@@ -440,7 +442,8 @@ fn zone_of(problem: &str) -> String {
     }
 }
 
-/// Returns the line of the value at a dotted path, or of the innermost table around it.
+/// Returns the number of the line with the value at a path, or with the innermost table around it.
+/// The parts of the path are separated by NULs if it contains any, and otherwise by dots.
 fn line_of(text: &str, path: &str) -> usize {
     let separator = if path.contains('\0') { '\0' } else { '.' };
     let Ok(root) = DeTable::parse(text) else {
@@ -468,8 +471,8 @@ fn line_of(text: &str, path: &str) -> usize {
 }
 
 /// Returns the key of `--set` that the user most probably meant: a key of the profile whose last
-/// part is `key`, or else the key of the workload with this name, or else the most similar key of
-/// the profile.
+/// part is `key` (`queue.scheduler` rather than that of the host), or else the key of the workload
+/// with this name, or else the most similar key of the profile.
 fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     let figures = profile.value_paths();
     let last = |path: &str| path.rsplit('.').next() == Some(key);

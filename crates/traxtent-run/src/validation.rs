@@ -23,7 +23,7 @@ use crate::target::Machine;
 /// The result for one trace. Its fields are the keys of `traxtent validate --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// The name of the trace, without its directory and extensions.
+    /// The name of the trace; see [`TracePair::name`].
     pub trace: String,
     /// The number of requests that were compared.
     pub requests: u64,
@@ -44,7 +44,8 @@ pub struct Verdict {
     pub noise_median_ms: f64,
     /// The agreement on reads from the buffer; `None` if it cannot be determined.
     pub hits: Option<HitsVerdict>,
-    /// The agreement for each class of requests in the model.
+    /// The agreement for each class of requests, such as reads that the model serves from the
+    /// buffer.
     pub classes: Vec<ClassVerdict>,
 }
 
@@ -165,7 +166,8 @@ const NOISE_SEED: u64 = 1;
 /// A trace and the drive to replay it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracePair {
-    /// The name of the trace, without its directory and extensions.
+    /// The file name of the trace, without the extensions `.gz`, `.zst`, `.trace`, `.parv` and
+    /// `.diskspecs`.
     pub name: String,
     /// The path of the trace.
     pub trace: PathBuf,
@@ -285,7 +287,7 @@ impl TraceSearch<'_> {
     }
 }
 
-/// Returns the name of a trace without its directory and extensions.
+/// Returns the name of a trace; see [`TracePair::name`].
 fn stem(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
@@ -296,10 +298,11 @@ fn stem(path: &Path) -> String {
 }
 
 /// Replays a trace on its drive, in which the figures of `set` are changed, and compares the times.
-/// Returns `None` if the trace has no measured times, which is also noted.
+/// Returns `None` if the trace has no measured times, and passes a note to the observer.
 ///
 /// # Errors
-/// Returns an error if the drive or the trace is invalid, or if the observer stops the replay.
+/// Returns an error if the drive, a figure or the trace is invalid or cannot be read, or if the
+/// observer stops the replay.
 pub fn compare(
     pair: &TracePair,
     plan: &TracePlan,
@@ -339,7 +342,7 @@ struct Replayed {
     revolution: Option<Span>,
 }
 
-/// Replays a trace. Returns `None` if it has no measured times.
+/// Replays a trace. Returns `None` if there are no measured times to compare.
 fn replay(
     pair: &TracePair,
     machine: &Machine,
@@ -367,7 +370,7 @@ fn replay(
             }),
         };
         let measured = outcome.arrival.measured;
-        // Flushes belong to no class.
+        // Flushes are not compared, because they belong to no class.
         if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
             requests.push(ReplayedRequest {
                 is_read: request.op != Op::Write,

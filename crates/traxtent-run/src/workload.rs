@@ -17,7 +17,7 @@ use crate::error::{Result, RunError};
 use crate::input;
 
 /// The maximum size of a workload file in bytes.
-const SPEC_BYTES: u64 = 1 << 20;
+const SPEC_BYTES_MAX: u64 = 1 << 20;
 
 /// The first bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
@@ -43,8 +43,8 @@ impl Workload {
     /// anything else is a file.
     ///
     /// # Errors
-    /// Returns an error if the specification is invalid, or if the file cannot be read. A trace is
-    /// read later.
+    /// Returns an error if the specification is invalid, if its TOML file cannot be read, or if a
+    /// text without `/` and `.` is the name of no file. A trace is opened later.
     pub fn parse(text: &str) -> Result<Workload> {
         if is_line(text) {
             return text.parse().map(Workload::Drawn).map_err(RunError::input);
@@ -58,7 +58,7 @@ impl Workload {
             });
         }
         if path.extension().is_some_and(|ending| ending == "toml") {
-            let toml = input::text(path, SPEC_BYTES)?;
+            let toml = input::text(path, SPEC_BYTES_MAX)?;
             return match WorkloadSpec::from_toml(&toml) {
                 Ok(spec) => Ok(Workload::Drawn(spec)),
                 Err(WorkloadError {
@@ -137,7 +137,7 @@ impl Workload {
     }
 }
 
-/// Returns whether a WORKLOAD is a line of the grammar.
+/// Returns whether a WORKLOAD begins with a kind of the grammar, and thus is a line of it.
 fn is_line(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default().trim();
     first.parse::<WorkloadKind>().is_ok()
@@ -152,7 +152,7 @@ pub struct Trace {
     /// For a machine with one drive: the first device in the trace, once known. It is mapped to the
     /// drive.
     sole: Option<Option<u32>>,
-    /// The number of records for devices that the system does not have.
+    /// The number of records for devices that the DiskSim parameters do not map.
     misplaced: u64,
 }
 
@@ -211,7 +211,7 @@ impl Trace {
         self
     }
 
-    /// Excludes all devices except one, which becomes device 0.
+    /// Excludes all devices except `device`, which becomes device 0. `None` excludes none.
     #[must_use]
     pub fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
@@ -283,7 +283,7 @@ impl Iterator for Trace {
     }
 }
 
-/// Returns the error of a run for an error in a trace, with the file and line.
+/// Returns the error of a run for an error in a trace, with the file and the line or record.
 pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
     let path = path.display();
     let TraceError::At {
