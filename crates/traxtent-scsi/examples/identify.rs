@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let capacity = Capacity::decode_16(&data_in(&mut device, size)?)?;
     println!("{} {}", identity.vendor, identity.product);
     println!(
-        "{} LBNs of {} bytes, physical sectors of {} bytes",
+        "{} logical sectors of {} bytes, physical sectors of {} bytes",
         capacity.last_lbn + 1,
         capacity.logical_bytes,
         capacity.physical_bytes()

@@ -30,12 +30,12 @@ wire! {
         logical_bytes: U32,
         protection: u8,
         exponents: Exponents,
-        lowest_aligned: U14,
+        lowest_aligned: Alignment,
         reserved: [u8; 16],
     }
 }
 
-/// A number of 14 bits and two flags.
+/// The lowest aligned LBN and the flags of provisioning.
 #[bitfield_struct::bitfield(u16, repr = zerocopy::big_endian::U16, from = from_u16, into = to_u16)]
 #[derive(
     zerocopy::FromBytes,
@@ -44,7 +44,7 @@ wire! {
     zerocopy::KnownLayout,
     zerocopy::Unaligned,
 )]
-struct U14 {
+struct Alignment {
     #[bits(14)]
     number: u16,
     provisioning_zeros: bool,
@@ -79,7 +79,7 @@ impl Capacity {
             last_lbn: self.last_lbn.into(),
             logical_bytes: self.logical_bytes.into(),
             exponents: Exponents::new().with_physical(self.physical_exponent.min(0xf)),
-            lowest_aligned: U14::new().with_number(self.lowest_aligned.min(0x3fff)),
+            lowest_aligned: Alignment::new().with_number(self.lowest_aligned.min(0x3fff)),
             ..Default::default()
         }
         .as_bytes()
@@ -115,8 +115,7 @@ impl Capacity {
         })
     }
 
-    /// The number of bytes in a physical sector, or the logical size if the exponent is
-    /// implausible.
+    /// The number of bytes in a physical sector, or in a logical one if the former exceeds 32 bits.
     pub fn physical_bytes(&self) -> u32 {
         2u32.pow(self.physical_exponent.into())
             .checked_mul(self.logical_bytes)

@@ -197,7 +197,7 @@ pub enum PageValues {
 }
 
 impl Width {
-    /// Returns the narrowest command that can address these sectors.
+    /// Returns the width of the narrowest command that can address these sectors.
     pub fn needed(lbn: u64, sectors: u32) -> Width {
         if u32::try_from(lbn).is_ok() && u16::try_from(sectors).is_ok() {
             Width::Ten

@@ -35,7 +35,7 @@ wire! {
 }
 
 impl DefectList {
-    /// Creates a list with all of its addresses.
+    /// Creates a complete list: its length is that of `addresses`.
     pub fn new(
         primary: bool,
         grown: bool,
@@ -82,7 +82,8 @@ impl DefectList {
         Ok(bytes)
     }
 
-    /// Decodes a list, which may be truncated to the allocation length.
+    /// Decodes a list, which may be truncated to the allocation length. An incomplete address at
+    /// the end is omitted.
     ///
     /// # Errors
     /// Returns an error if the header is incomplete, or the format is unknown.

@@ -10,13 +10,14 @@ pub struct Faults {
     pub unreadable: Vec<Lbn>,
     /// The kinds of request that the drive does not support.
     pub unsupported: Vec<Op>,
-    /// The number of requests and translations after which the drive stops responding.
+    /// The number of requests, translations and reads of defect lists after which the drive stops
+    /// responding.
     pub unresponsive_after: Option<u64>,
     /// The drive's response to VERIFY.
     pub verify: Compliance,
     /// The drive's response to a request with force unit access.
     pub fua: Compliance,
-    /// The drive's response to a command that switches off its read cache and read-ahead.
+    /// The drive's response to a command that changes its caching.
     pub cache_control: Compliance,
 }
 
@@ -28,7 +29,7 @@ pub enum Compliance {
     Obeys,
     /// The drive refuses the command.
     Refuses,
-    /// The drive accepts the command and ignores it, as paper Q's drives do with their caches
-    /// (section 2.3) and some bridges do with VERIFY.
+    /// The drive accepts the command and ignores it. Paper Q's drives do so if their caches are
+    /// switched off (section 2.3), and some bridges do so with VERIFY.
     Ignores,
 }

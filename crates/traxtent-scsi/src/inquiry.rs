@@ -34,7 +34,7 @@ pub const SERIAL_PAGE: u8 = 0x80;
 pub const IDENTIFICATION_PAGE: u8 = 0x83;
 /// The page with the limits of requests.
 pub const BLOCK_LIMITS_PAGE: u8 = 0xb0;
-/// The page with speed and size.
+/// The page with rotation speed, form factor and zones.
 pub const CHARACTERISTICS_PAGE: u8 = 0xb1;
 
 /// A page of vital product data.
@@ -48,7 +48,7 @@ pub enum VitalPage {
     Identification(Vec<Designator>),
     /// B0h: limits of requests.
     BlockLimits(BlockLimits),
-    /// B1h: speed and size.
+    /// B1h: rotation speed, form factor and zones.
     Characteristics(Characteristics),
 }
 
@@ -76,7 +76,7 @@ pub struct BlockLimits {
     pub optimal: u32,
 }
 
-/// Speed and size of a drive.
+/// The rotation speed and form factor of a drive, and whether it writes in zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Characteristics {
     /// The rotation speed.
@@ -181,7 +181,7 @@ wire! {
 }
 
 /// The number of bytes in pages B0h and B1h after their header.
-const LIMITS_LENGTH: usize = 0x3c;
+const BLOCK_PAGE_BODY_BYTES: usize = 0x3c;
 
 impl Inquiry {
     /// Encodes the data.
@@ -251,7 +251,7 @@ impl VitalPage {
                     ..Default::default()
                 };
                 let mut body = limits.as_bytes().to_vec();
-                body.resize(LIMITS_LENGTH, 0);
+                body.resize(BLOCK_PAGE_BODY_BYTES, 0);
                 body
             }
             VitalPage::Characteristics(drive) => {
@@ -262,7 +262,7 @@ impl VitalPage {
                     ..Default::default()
                 };
                 let mut body = speed.as_bytes().to_vec();
-                body.resize(LIMITS_LENGTH, 0);
+                body.resize(BLOCK_PAGE_BODY_BYTES, 0);
                 body
             }
         };

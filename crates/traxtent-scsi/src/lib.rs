@@ -1,7 +1,8 @@
 //! SCSI commands and responses as bytes, and a device server for modelled disks.
 //!
-//! - [`Command`] encodes and decodes commands. [`Sense`], [`Capacity`], [`DefectList`],
-//!   [`inquiry`], [`mode`] and [`diagnostic`] do the same for responses.
+//! - [`Command`] encodes and decodes commands. [`Sense`], [`Capacity`], [`DefectList`] and
+//!   [`inquiry`] do the same for responses, [`mode`] and [`diagnostic`] also for the data that a
+//!   host sends.
 //! - [`DeviceServer`] executes commands on a modelled drive. [`Faults`] makes it fail, refuse or
 //!   ignore them.
 //! - [`Transport`] is a connection to a modelled or real drive.

@@ -254,7 +254,8 @@ pub struct CachingPage {
     pub read_cache_disabled: bool,
     /// Whether read-ahead is disabled (DRA). Drives older than SCSI-3 lack this bit.
     pub read_ahead_disabled: bool,
-    /// The length above which a read causes no read-ahead (DISABLE PREFETCH TRANSFER LENGTH).
+    /// The length in logical sectors above which a read causes no read-ahead (DISABLE PREFETCH
+    /// TRANSFER LENGTH).
     pub prefetch_up_to: u16,
     /// The longest read-ahead, in logical sectors.
     pub maximum_prefetch: u16,
@@ -399,7 +400,7 @@ impl CachingPage {
         page[..length].copy_from_slice(&caching.as_bytes()[..length]);
     }
 
-    /// Decodes a page. Fields missing from an earlier standard are zero.
+    /// Decodes a page. Fields that a page of an earlier standard lacks are zero.
     pub fn decode(page: &[u8]) -> CachingPage {
         let caching: Caching = padded(page);
         CachingPage {

@@ -19,7 +19,8 @@ pub(super) struct ModePages {
 /// The error for invalid MODE SELECT data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadParameters {
-    /// The byte with the invalid value, or `None` if the data ends too early.
+    /// The byte of the data with the invalid value, counted from 0. `None` if the data ends too
+    /// early.
     pub(super) byte: Option<u16>,
 }
 
@@ -62,7 +63,7 @@ impl ModePages {
     /// Returns the caching that applies to a read of `sectors` sectors.
     pub(super) fn caching(&self, sectors: u32) -> Caching {
         let page = &self.current;
-        // A length of zero disables read-ahead for all reads.
+        // A threshold of 0 disables read-ahead for all reads.
         let prefetches = page.prefetch_up_to > 0 && sectors <= page.prefetch_up_to.into();
         let prefetches = prefetches || page.prefetch_up_to == ALWAYS;
         Caching {

@@ -302,8 +302,8 @@ fn descriptor_header<T>(kind: u8) -> DescriptorHeader {
 }
 
 impl Pointer {
-    /// Returns the pointer, if the bytes contain one. With other sense keys, the bytes have other
-    /// meanings.
+    /// Returns the pointer, if the bytes contain one. They do so only for an illegal request; with
+    /// other sense keys, they mean something else.
     fn field(self, key: SenseKey) -> Option<FieldPointer> {
         (key == SenseKey::IllegalRequest && self.flags.valid()).then(|| FieldPointer {
             in_command: self.flags.in_command(),

@@ -1,11 +1,11 @@
 //! The model drive as a SCSI device, with commands and data as input, and status, data and sense
 //! data as output.
 //!
-//! Commands that need the media or the buffer take the time that [`Drive`] computes. The profile
-//! states the time of a translation, which is also that of a defect list. All other commands take
-//! no time. Commands are executed one at a time. The drive stores no data: reads return zeros, and
-//! a VERIFY that compares data is refused. A slipped sector is in the primary defect list, a
-//! remapped one in the grown list.
+//! Commands that need the media or the buffer take the time that [`Drive`] computes. A translation
+//! and a defect list each take the profile's `scsi.translate_ms`. A VERIFY that the drive ignores
+//! takes 0.1 ms, and all other commands take no time. Commands are executed one at a time. The
+//! drive stores no data: reads return zeros, and a VERIFY that compares data is refused. A slipped
+//! sector is in the primary defect list, a remapped one in the grown list.
 
 use super::address::{Address, AddressFormat, WHOLE_TRACK};
 use super::capacity::Capacity;
@@ -37,7 +37,7 @@ pub struct DeviceServer {
     /// The next response to RECEIVE DIAGNOSTIC RESULTS.
     diagnostic: Option<Vec<u8>>,
     faults: Faults,
-    /// Whether the current command has used the media or the buffer.
+    /// Whether the current command has used the media or the buffer, or claims to have done so.
     worked: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct CommandResponse {
     pub sense: Vec<u8>,
     /// The time of completion.
     pub completed: SimTime,
-    /// Whether the command used the drive's media or buffer.
+    /// Whether the command used the drive's media or buffer, or claims to have done so.
     pub worked: bool,
 }
 
@@ -122,8 +122,8 @@ impl CommandSuccess {
     }
 }
 
-/// The time for a request that the drive only claims to have carried out.
-const IGNORED_REQUEST_TIME: Span = Span(100_000_000);
+/// The time for a VERIFY that the drive only claims to have carried out.
+const IGNORED_VERIFY_TIME: Span = Span(100_000_000);
 
 type Outcome = Result<CommandSuccess, CommandFailure>;
 
@@ -353,7 +353,7 @@ impl DeviceServer {
         }
         request.fua &= faults.fua == Compliance::Obeys;
         let at = if verify && faults.verify == Compliance::Ignores {
-            now + IGNORED_REQUEST_TIME
+            now + IGNORED_VERIFY_TIME
         } else {
             let served = self
                 .drive
@@ -592,7 +592,8 @@ fn capacity(drive: &Drive) -> Capacity {
     }
 }
 
-/// Returns the response to a translation request, if the drive has the address.
+/// Returns the response to a translation request; `None` if the drive lacks the address, or cannot
+/// translate between these formats.
 fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translation> {
     let mut response = Translation {
         supplied: request.supplied,
@@ -625,7 +626,8 @@ fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translat
     Some(response)
 }
 
-/// Iterates over the bad sectors one by one: primary ones, then grown ones.
+/// Iterates over the bad sectors one by one: slipped ones if `primary`, then remapped ones if
+/// `grown`.
 fn defects(geometry: &Geometry, primary: bool, grown: bool) -> impl Iterator<Item = Address> + '_ {
     let wanted = move |remedy: Replacement| match remedy {
         Replacement::Slipped => primary,

@@ -79,8 +79,8 @@ where
     })
 }
 
-/// Returns the structure at the beginning of `bytes`, padded with zeros if the bytes end too early,
-/// as responses by an earlier standard do.
+/// Returns the structure at the beginning of `bytes`. If they end too early, as in responses of an
+/// earlier standard, it is padded with zeros.
 pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     let mut value = T::new_zeroed();
     let length = bytes.len().min(size_of::<T>());
@@ -93,7 +93,8 @@ pub(super) fn at_most(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[..length.min(bytes.len())]
 }
 
-/// Converts text of a fixed width, without the blanks that pad it.
+/// Converts bytes to text without the NULs and blanks around it. Bytes that are not printable ASCII
+/// become `?`.
 pub(super) fn text(bytes: &[u8]) -> String {
     let text: String = bytes
         .iter()
