@@ -31,25 +31,25 @@ const RUNS: usize = 7;
 const MEMBERS: usize = 5;
 
 /// The size of a member in bytes.
-const MEMBER: u64 = 256 << 20;
+const MEMBER_BYTES: u64 = 256 << 20;
 
 /// The size of a chunk in bytes.
-const CHUNK: u64 = 128 << 10;
+const CHUNK_BYTES: u64 = 128 << 10;
 
 /// The size in bytes of a request that covers whole stripes.
-const REQUEST: usize = 2 << 20;
+const REQUEST_BYTES: usize = 2 << 20;
 
-/// The number of bytes written or copied in a run.
-const BYTES: usize = 512 << 20;
+/// The number of bytes written in a run. Half as many are copied.
+const RUN_BYTES: usize = 512 << 20;
 
 /// The number of small writes, of 4 KiB, in a run.
-const SMALL: u64 = 50_000;
+const SMALL_WRITES: u64 = 50_000;
 
 /// The rates of slow members in bytes per second, the slowest one last.
-const SLOW: [f64; MEMBERS] = [250e6, 250e6, 250e6, 250e6, 200e6];
+const SLOW_RATES: [f64; MEMBERS] = [250e6, 250e6, 250e6, 250e6, 200e6];
 
-/// The size in bytes of a member that is rebuilt.
-const SLOW_MEMBER: u64 = 128 << 20;
+/// The size of a slow member in bytes.
+const SLOW_MEMBER_BYTES: u64 = 128 << 20;
 
 fn main() -> Outcome<()> {
     // `cargo bench` passes flags of its own.
@@ -85,7 +85,7 @@ fn volume<M: MemberIo>(
     }
     let plan = VolumePlan {
         level: Level::Raid5,
-        chunk_bytes: Some(CHUNK),
+        chunk_bytes: Some(CHUNK_BYTES),
         granule_bytes: 512,
         journal_bytes: 32 << 20,
         members: paths.iter().map(|path| (path.clone(), None)).collect(),
@@ -100,15 +100,15 @@ fn volume<M: MemberIo>(
     Ok(volume)
 }
 
-/// Measures writes of whole stripes by one thread and by two, and copies by the same number of
-/// threads.
+/// Measures writes of whole stripes by one thread and by two, and copies and plain writes by the
+/// same number of threads.
 fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "RAID-5 of {MEMBERS} members, chunks of {} KiB: writes of whole stripes, {} MiB each, GB/s of data; medians of {RUNS} runs.\n\
          The bound is the rate of copies in memory, divided over data and parity: {} of {MEMBERS} parts. Members are plain memory or\n\
          files in memory. For files, the rate of direct writes by threads is given too, divided in the same way.",
-        CHUNK >> 10,
-        REQUEST >> 20,
+        CHUNK_BYTES >> 10,
+        REQUEST_BYTES >> 20,
         MEMBERS - 1,
     );
     println!(
@@ -128,9 +128,9 @@ fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
         "ratio"
     );
     let memory = [WriteHole::Closed, WriteHole::Open]
-        .map(|hole| volume(seed, folder, MEMBER, InMemory::copy_of, hole));
+        .map(|hole| volume(seed, folder, MEMBER_BYTES, InMemory::copy_of, hole));
     let files = [WriteHole::Closed, WriteHole::Open]
-        .map(|hole| volume(seed, folder, MEMBER, |members| members, hole));
+        .map(|hole| volume(seed, folder, MEMBER_BYTES, |members| members, hole));
     let ([memory, memory_open], [files, files_open]) = (memory, files);
     let (memory, memory_open, files, files_open) = (memory?, memory_open?, files?, files_open?);
     let share = (MEMBERS - 1) as f64 / MEMBERS as f64;
@@ -183,25 +183,28 @@ fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns a rate, and the processor seconds per GB of [`BYTES`].
+/// Returns a rate, and the processor seconds per GB of [`RUN_BYTES`].
 fn timed(measured: impl FnOnce() -> Outcome<f64>) -> Outcome<(f64, f64)> {
     let before = processor_seconds();
     let rate = measured()?;
-    Ok((rate, 1e9 * (processor_seconds() - before) / BYTES as f64))
+    Ok((
+        rate,
+        1e9 * (processor_seconds() - before) / RUN_BYTES as f64,
+    ))
 }
 
 /// Returns the rate, in bytes per second, at which threads write files in memory one chunk at a
 /// time.
 fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
-    let data = vec![0x33; CHUNK as usize];
-    let each = BYTES / threads / CHUNK as usize;
+    let data = vec![0x33; CHUNK_BYTES as usize];
+    let each = RUN_BYTES / threads / CHUNK_BYTES as usize;
     let mut files = Vec::new();
     for number in 0..threads {
         let path = folder.join(format!("plain-{number}"));
         let file = std::fs::File::create(&path)?;
         std::fs::remove_file(path)?;
         for piece in 0..each {
-            file.write_all_at(&data, piece as u64 * CHUNK)?;
+            file.write_all_at(&data, piece as u64 * CHUNK_BYTES)?;
         }
         files.push(file);
     }
@@ -209,7 +212,7 @@ fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
     thread::scope(|scope| {
         let data = &data;
         let write = move |file: &std::fs::File| {
-            (0..each).try_for_each(|piece| file.write_all_at(data, piece as u64 * CHUNK))
+            (0..each).try_for_each(|piece| file.write_all_at(data, piece as u64 * CHUNK_BYTES))
         };
         let threads: Vec<_> = files
             .iter()
@@ -219,13 +222,13 @@ fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
             .into_iter()
             .try_for_each(|thread| thread.join().expect("it does not panic"))
     })?;
-    Ok((each * threads * CHUNK as usize) as f64 / begun.elapsed().as_secs_f64())
+    Ok((each * threads * CHUNK_BYTES as usize) as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// Returns the rate, in bytes per second, at which threads copy between buffers larger than any
 /// cache.
 fn copies(threads: usize) -> f64 {
-    let each = BYTES / 2 / threads;
+    let each = RUN_BYTES / 2 / threads;
     let mut memory: Vec<(Vec<u8>, Vec<u8>)> = (0..threads)
         .map(|number| (vec![number as u8 + 1; each], vec![0x77; each]))
         .collect();
@@ -246,11 +249,13 @@ fn stream<M: MemberIo + Sync>(volume: &Volume<M>, threads: usize) -> Outcome<f64
 where
     M::Buffer: Send,
 {
-    let data: Vec<u8> = (0..REQUEST).map(|byte| ((byte * 31) >> 5) as u8).collect();
-    let requests = BYTES / REQUEST / threads;
+    let data: Vec<u8> = (0..REQUEST_BYTES)
+        .map(|byte| ((byte * 31) >> 5) as u8)
+        .collect();
+    let requests = RUN_BYTES / REQUEST_BYTES / threads;
     let begun = Instant::now();
     let write = |number: usize| {
-        let sectors = (REQUEST / volume.sector_bytes()) as u64;
+        let sectors = (REQUEST_BYTES / volume.sector_bytes()) as u64;
         for request in number * requests..(number + 1) * requests {
             block_on(volume.write(Lbn(request as u64 * sectors), &data))?;
         }
@@ -265,7 +270,7 @@ where
             .into_iter()
             .try_for_each(|thread| thread.join().expect("it does not panic"))
     })?;
-    Ok((requests * threads * REQUEST) as f64 / begun.elapsed().as_secs_f64())
+    Ok((requests * threads * REQUEST_BYTES) as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// Measures the cost of a journal that stores the data of writes.
@@ -276,7 +281,7 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     let mut rates = [Vec::new(), Vec::new()];
     let mut costs = [Vec::new(), Vec::new()];
     let volumes = [WriteHole::Open, WriteHole::Closed]
-        .map(|hole| volume(seed, folder, MEMBER, |members| members, hole));
+        .map(|hole| volume(seed, folder, MEMBER_BYTES, |members| members, hole));
     let volumes = volumes.into_iter().collect::<Outcome<Vec<_>>>()?;
     for run in 0..RUNS {
         for (side, volume) in volumes.iter().enumerate() {
@@ -285,11 +290,11 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
             let places = volume.capacity().0 / sectors;
             let data = [0x5a; 4096];
             let (begun, before) = (Instant::now(), processor_seconds());
-            for _ in 0..SMALL {
+            for _ in 0..SMALL_WRITES {
                 block_on(volume.write(Lbn(rng.below(places) * sectors), &data))?;
             }
-            rates[side].push(SMALL as f64 / begun.elapsed().as_secs_f64());
-            costs[side].push(1e9 * (processor_seconds() - before) / (SMALL * 4096) as f64);
+            rates[side].push(SMALL_WRITES as f64 / begun.elapsed().as_secs_f64());
+            costs[side].push(1e9 * (processor_seconds() - before) / (SMALL_WRITES * 4096) as f64);
         }
     }
     let share = median(std::iter::zip(&rates[1], &rates[0]).map(|(with, without)| with / without));
@@ -309,28 +314,40 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
 
 /// Measures a rebuild on members of a given speed and on members as fast as memory.
 fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
-    let slowest = SLOW.into_iter().fold(f64::MAX, f64::min);
+    let slowest = SLOW_RATES.into_iter().fold(f64::MAX, f64::min);
     println!(
         "rebuild of a member of {} MiB; four members at {:?} MB/s, the slowest one at {} MB/s",
-        SLOW_MEMBER >> 20,
-        &SLOW.map(|rate| rate / 1e6)[..MEMBERS - 1],
+        SLOW_MEMBER_BYTES >> 20,
+        &SLOW_RATES.map(|rate| rate / 1e6)[..MEMBERS - 1],
         slowest / 1e6
     );
     for (name, victim) in [("from the slowest", 0), ("onto the slowest", MEMBERS - 1)] {
-        let slow = volume(seed, folder, SLOW_MEMBER, Slow::new, WriteHole::Closed)?;
+        let slow = volume(
+            seed,
+            folder,
+            SLOW_MEMBER_BYTES,
+            Slow::new,
+            WriteHole::Closed,
+        )?;
         let before = processor_seconds();
         let rate = rebuild_rate(&slow, victim)?;
-        let cost = (processor_seconds() - before) / (SLOW_MEMBER as f64 / 1e9);
+        let cost = (processor_seconds() - before) / (SLOW_MEMBER_BYTES as f64 / 1e9);
         let ratio = rate / slowest;
         println!(
             "{name:<20}{:>8.1} MB/s{ratio:>8.2} of the slowest's speed{cost:>8.2} CPU s/GB",
             rate / 1e6
         );
     }
-    let fast = volume(seed, folder, MEMBER, |members| members, WriteHole::Closed)?;
+    let fast = volume(
+        seed,
+        folder,
+        MEMBER_BYTES,
+        |members| members,
+        WriteHole::Closed,
+    )?;
     let before = processor_seconds();
     let rate = rebuild_rate(&fast, 0)?;
-    let cost = (processor_seconds() - before) / (MEMBER as f64 / 1e9);
+    let cost = (processor_seconds() - before) / (MEMBER_BYTES as f64 / 1e9);
     println!(
         "{:<20}{:>8.1} MB/s{cost:>40.2} CPU s/GB",
         "as fast as memory",
@@ -339,6 +356,7 @@ fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// Returns the rate, in bytes per second, at which member `victim` is rebuilt.
 fn rebuild_rate<M: MemberIo + Sync>(volume: &Volume<M>, victim: usize) -> Outcome<f64>
 where
     M::Buffer: Send,
@@ -350,7 +368,7 @@ where
     let elapsed = begun.elapsed().as_secs_f64();
     let stripes = volume.array().stripes();
     assert_eq!(volume.rebuilt(), stripes);
-    Ok((stripes * CHUNK) as f64 / elapsed)
+    Ok((stripes * CHUNK_BYTES) as f64 / elapsed)
 }
 
 /// Members in memory, in pieces with one lock each.
@@ -361,21 +379,21 @@ struct InMemory {
 }
 
 /// The size of a piece in bytes.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 impl InMemory {
     /// Copies the content of files.
     fn copy_of(devices: Devices) -> InMemory {
         let sector_bytes = devices.device(0).expect("it is there").sector_bytes() as usize;
         let piece = |member: usize, number: usize| {
-            let mut bytes = vec![0; PIECE];
-            let at = Lbn((number * PIECE / sector_bytes) as u64);
+            let mut bytes = vec![0; PIECE_BYTES];
+            let at = Lbn((number * PIECE_BYTES / sector_bytes) as u64);
             block_on(devices.run(&mut [Op::read(member, at, &mut bytes)]));
             Mutex::new(bytes)
         };
         let member = |member: usize| {
             let sectors = devices.device(member).expect("it is there").sectors();
-            let pieces = 0..sectors.0 as usize * sector_bytes / PIECE;
+            let pieces = 0..sectors.0 as usize * sector_bytes / PIECE_BYTES;
             pieces.map(|number| piece(member, number)).collect()
         };
         InMemory {
@@ -385,7 +403,7 @@ impl InMemory {
         }
     }
 
-    fn pieces(&self, op: &mut Op<'_>) {
+    fn carry_out(&self, op: &mut Op<'_>) {
         let member = &self.members[op.member];
         let (at, length) = match &op.action {
             Action::Read(at, into) => (*at, into.len()),
@@ -395,8 +413,8 @@ impl InMemory {
         let first = at.0 as usize * self.sector_bytes;
         let mut done = 0;
         while done < length {
-            let (number, within) = ((first + done) / PIECE, (first + done) % PIECE);
-            let now = (PIECE - within).min(length - done);
+            let (number, within) = ((first + done) / PIECE_BYTES, (first + done) % PIECE_BYTES);
+            let now = (PIECE_BYTES - within).min(length - done);
             let mut piece = member[number].lock();
             let piece = &mut piece[within..within + now];
             match &mut op.action {
@@ -417,7 +435,7 @@ impl MemberIo for InMemory {
     }
 
     async fn run(&self, ops: &mut [Op<'_>]) {
-        ops.iter_mut().for_each(|op| self.pieces(op));
+        ops.iter_mut().for_each(|op| self.carry_out(op));
     }
 }
 
@@ -454,7 +472,7 @@ impl MemberIo for Slow {
                     Action::Write(_, from) => from.len(),
                     Action::Flush => 0,
                 };
-                let takes = Duration::from_secs_f64(bytes as f64 / SLOW[op.member]);
+                let takes = Duration::from_secs_f64(bytes as f64 / SLOW_RATES[op.member]);
                 let free = &mut free_at[op.member];
                 *free = begun.max(*free) + takes;
                 done = done.max(*free);

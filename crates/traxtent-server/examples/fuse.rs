@@ -1,5 +1,5 @@
-//! Serves a built-in drive as a file until it is interrupted. With `--device`, also attaches the
-//! file to a loop device.
+//! Serves a built-in drive as a file until the program is interrupted. With `--device`, also
+//! attaches the file to a loop device.
 //!
 //! ```text
 //! mkdir /tmp/drive

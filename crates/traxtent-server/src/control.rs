@@ -45,12 +45,12 @@ pub(crate) struct Control {
 }
 
 /// The maximum length of an order in bytes, including the newline.
-const LINE_MAX: u64 = 16 << 10;
+const LINE_BYTES_MAX: u64 = 16 << 10;
 /// The time limit for a client to send an order, and to accept each reply.
 const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 16;
-/// The number of clients that may wait to be accepted, the same as in the standard library.
+/// The number of clients that may wait to be accepted.
 const BACKLOG: i32 = 128;
 /// The time for which [`send_order`] waits for a reply. Orders to a volume wait for its members to
 /// flush.
@@ -77,7 +77,7 @@ impl Control {
         })
     }
 
-    /// Starts a thread that receives orders from several clients at a time.
+    /// Starts a thread that accepts clients. Each client's orders are received in another thread.
     pub(crate) fn start<T: OrderHandler>(&self, handler: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         // The thread waits for clients forever, and must not keep the server alive.
@@ -199,12 +199,16 @@ fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<
     let until = Instant::now() + LINE_TIMEOUT;
     // The buffer is larger than a line, so that a client that sends too much receives an error
     // before it is disconnected.
-    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, TimedReader { client, until });
+    let mut input =
+        BufReader::with_capacity(2 * LINE_BYTES_MAX as usize, TimedReader { client, until });
     let mut line = Vec::new();
     loop {
         line.clear();
         input.get_mut().until = Instant::now() + LINE_TIMEOUT;
-        match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
+        match (&mut input)
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+        {
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::TimedOut && !line.is_empty() => {
@@ -218,7 +222,7 @@ fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<
         }
         if !line.ends_with(b"\n") {
             // An incomplete line is not carried out, because its seed may be truncated.
-            let bound = LINE_MAX;
+            let bound = LINE_BYTES_MAX;
             return writeln!(
                 &*client,
                 "error: an order must be one line of at most {bound} bytes"
@@ -242,8 +246,8 @@ fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<
 /// the server's reason for not carrying out the order.
 ///
 /// # Errors
-/// Returns an error if no server listens there, if no reply arrives, or if it begins with neither
-/// `ok` nor `error`.
+/// Returns an error if no server listens there, if no reply arrives, or if the reply begins with
+/// neither `ok` nor `error`.
 pub fn send_order(
     socket: &Path,
     line: &(impl fmt::Display + ?Sized),

@@ -1,9 +1,9 @@
 //! Volumes with replicas around the track on a file or block device: creation, discovery and
 //! serving.
 //!
-//! [`traxtent_volume::copies`] decides what is written. This module supplies the device with
-//! a clock, and the thread that works while the volume is idle. Each request is carried out by the
-//! thread that issues it.
+//! [`traxtent_volume::copies`] decides what is written. This module supplies the device, a clock,
+//! and the thread that works while the volume is idle. Each request is carried out by the thread
+//! that issues it.
 
 mod server;
 
@@ -120,7 +120,8 @@ pub struct ReplicaVolumePlan {
 /// the number of tracks surveyed so far and the total.
 ///
 /// # Errors
-/// Returns an error if the volume cannot be created as planned, or if writing it fails.
+/// Returns an error if the device or the map cannot be used, if the device holds data that may not
+/// be overwritten, if the volume cannot be created as planned, or if the survey or a write fails.
 pub fn create(
     plan: &ReplicaVolumePlan,
     volume: uuid::Uuid,
@@ -196,10 +197,11 @@ pub fn create(
     Ok(made)
 }
 
-/// Returns whether a device holds a superblock of a volume with replicas, valid or not.
+/// Returns whether a device holds a superblock of a volume with replicas, valid or not. A place for
+/// one that cannot be read counts as well.
 ///
 /// # Errors
-/// Returns an error if the device cannot be used.
+/// Returns an error if the device cannot be opened.
 pub fn holds_replica_volume(path: &Path) -> Result<bool, ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
@@ -213,7 +215,7 @@ pub fn holds_replica_volume(path: &Path) -> Result<bool, ReplicaVolumeIoError> {
 /// Finds the volume on a device, without writing.
 ///
 /// # Errors
-/// Returns an error if the device cannot be used, or holds no volume.
+/// Returns an error if the device cannot be used, or holds no usable volume.
 pub fn find(path: &Path) -> Result<(TimedDevice, FoundVolume), ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();

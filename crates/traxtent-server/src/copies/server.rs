@@ -30,8 +30,9 @@ struct Shared {
 /// Messages to the worker thread.
 #[derive(Debug, Default)]
 struct WorkerMessages {
-    /// A request has ended.
+    /// Whether a request has ended since the worker last checked.
     requested: bool,
+    /// Whether the worker must end.
     stop: bool,
 }
 
@@ -70,6 +71,7 @@ impl ReplicaVolumeServer {
         done
     }
 
+    /// Converts an offset, or a number of bytes, to sectors.
     fn at(&self, offset: u64) -> Result<Lbn, CopiesError> {
         let sector_bytes = self.volume().sector_bytes();
         match offset.is_multiple_of(sector_bytes as u64) {
@@ -163,8 +165,8 @@ impl Shared {
             }
             let mut messages = self.messages();
             if !std::mem::take(&mut messages.requested) && !messages.stop {
-                // A request that begins during the wait does not end it. The loop then asks again
-                // when the work is due.
+                // A request that begins during the wait does not end it. The time at which work is
+                // due is therefore asked for again after the wait.
                 let until = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });
