@@ -39,8 +39,8 @@ pub trait BlockService: Debug + Send + Sync {
     /// Returns an error if an output cannot be written, or a volume cannot be stopped cleanly.
     fn stop(&self) -> Result<(), ServiceError>;
 
-    /// Limits the duration of a shutdown that may wait for hardware. Call it in a separate thread
-    /// when the shutdown begins. It may end the process.
+    /// Limits the duration of a shutdown. Call it in a separate thread when the shutdown begins. It
+    /// may end the process.
     fn limit_shutdown(&self) {}
 
     /// Writes the receipt so far, if one is kept.

@@ -17,7 +17,8 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// The speed of simulated time.
     pub speed: Speed,
-    /// The seed of random faults. The default is the scenario's seed, or 1 without a scenario.
+    /// The seed for power cuts without a seed of their own. The default is the scenario's seed, or
+    /// 1 without a scenario.
     pub seed: Option<u64>,
     /// A file of faults, one per line.
     pub scenario: Option<PathBuf>,
@@ -28,8 +29,7 @@ pub struct Settings {
     /// The path at which the control socket is created.
     pub control: Option<PathBuf>,
     /// Whether to subtract the time that requests and responses spend in sockets between a client
-    /// and this process. It is measured at the start. Leave it unset for callers within this
-    /// process.
+    /// and this process, as measured at the start. Use false for callers within this process.
     pub subtract_transport: bool,
 }
 

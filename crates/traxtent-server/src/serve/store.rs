@@ -77,19 +77,19 @@ enum Place {
 }
 
 /// The size of a stripe in bytes.
-const STRIPE: u64 = 1 << 20;
+const STRIPE_BYTES: u64 = 1 << 20;
 /// The number of memories in rotation.
 const MEMORIES: u64 = 64;
 
-/// The maximum memory in bytes for pages that a write covers in part, and for their tables, beyond
-/// a 64th of the write's size.
-const WRITE_OVERHEAD_MAX: u64 = 16 << 10;
+/// The maximum memory in bytes that a write takes in addition to its own size and a 64th of it: for
+/// pages that it covers in part, and for tables.
+const WRITE_OVERHEAD_BYTES_MAX: u64 = 16 << 10;
 
 /// The maximum size in bytes of a write whose memory is prefetched.
-const PREFETCH_MAX: u64 = 32 << 10;
+const PREFETCH_BYTES_MAX: u64 = 32 << 10;
 
 /// The divisor that limits a drive's data to half of the memory available when the server starts.
-const MEMORY_SHARE: u64 = 2;
+const MEMORY_DIVISOR: u64 = 2;
 
 /// Returns the maximum memory, in bytes, for the data of a drive without a file; `None` if the
 /// available memory is unknown.
@@ -99,7 +99,7 @@ pub fn memory_limit() -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some((kib << 10) / MEMORY_SHARE)
+    Some((kib << 10) / MEMORY_DIVISOR)
 }
 
 impl Store {
@@ -126,7 +126,8 @@ impl Store {
         }
     }
 
-    /// Returns the time that operations on the data file took so far; `None` without a file.
+    /// Returns the durations of the operations on the data file so far, with a `lateness_share` of
+    /// 0; `None` without a file.
     pub(super) fn file_times(&self) -> Option<FileTimes> {
         self.is_file().then(|| FileTimes {
             reads: self.reads.operations(),
@@ -199,7 +200,7 @@ impl Store {
     /// wait for the memory while the model is locked. Large writes are left to the processor's own
     /// prefetching, and may not fit into its cache.
     pub(super) fn prefetch(&self, at: u64, count: u64) {
-        if count > PREFETCH_MAX {
+        if count > PREFETCH_BYTES_MAX {
             return;
         }
         if let Place::Memory { memories, .. } = &self.place {
@@ -285,11 +286,11 @@ impl Stripe {
 fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
     let mut before = 0;
     std::iter::from_fn(move || {
-        let (number, inside) = ((at + before) / STRIPE, (at + before) % STRIPE);
+        let (number, inside) = ((at + before) / STRIPE_BYTES, (at + before) % STRIPE_BYTES);
         let stripe = Stripe {
             memory: (number % MEMORIES) as usize,
-            at: number / MEMORIES * STRIPE + inside,
-            count: (STRIPE - inside).min(count - before),
+            at: number / MEMORIES * STRIPE_BYTES + inside,
+            count: (STRIPE_BYTES - inside).min(count - before),
             before,
         };
         before += stripe.count;
@@ -390,7 +391,7 @@ impl Media for StoreMedia {
         match &self.0.place {
             Place::File(_) => true,
             Place::Memory { left, .. } => {
-                let tables = bytes / 64 + writes * WRITE_OVERHEAD_MAX;
+                let tables = bytes / 64 + writes * WRITE_OVERHEAD_BYTES_MAX;
                 bytes + tables <= left.load(Ordering::Relaxed)
             }
         }
@@ -414,14 +415,16 @@ mod tests {
     /// Do stripes cover a range without gaps, and can data that crosses stripes be read back?
     #[test]
     fn memory_is_striped() {
-        let store = Store::open(None, 8 * STRIPE).unwrap();
-        let data: Vec<u8> = (0..3 * STRIPE + 17).map(|at| (at % 251) as u8).collect();
-        let at = STRIPE - 100;
+        let store = Store::open(None, 8 * STRIPE_BYTES).unwrap();
+        let data: Vec<u8> = (0..3 * STRIPE_BYTES + 17)
+            .map(|at| (at % 251) as u8)
+            .collect();
+        let at = STRIPE_BYTES - 100;
         store.write(&data, at).unwrap();
-        store.zero(2 * STRIPE - 7, 14).unwrap();
+        store.zero(2 * STRIPE_BYTES - 7, 14).unwrap();
         let mut back = vec![1; data.len() + 2];
         store.read(&mut back, at - 1).unwrap();
-        let hole = (2 * STRIPE - 7 - at) as usize;
+        let hole = (2 * STRIPE_BYTES - 7 - at) as usize;
         let mut expected = [&[0], &data[..], &[0]].concat();
         expected[1 + hole..1 + hole + 14].fill(0);
         assert!(back == expected);
@@ -431,30 +434,30 @@ mod tests {
     /// Does every byte have its own location, and does no memory have gaps?
     #[test]
     fn stripes_fill_memories() {
-        let bytes = 3 * MEMORIES * STRIPE;
+        let bytes = 3 * MEMORIES * STRIPE_BYTES;
         let (mut ends, mut seen) = (vec![0; MEMORIES as usize], 0);
         for stripe in stripes(0, bytes) {
-            assert_eq!((stripe.before, stripe.count), (seen, STRIPE));
+            assert_eq!((stripe.before, stripe.count), (seen, STRIPE_BYTES));
             assert_eq!(stripe.at, ends[stripe.memory]);
-            ends[stripe.memory] += STRIPE;
-            seen += STRIPE;
+            ends[stripe.memory] += STRIPE_BYTES;
+            seen += STRIPE_BYTES;
         }
         assert_eq!(seen, bytes);
-        assert!(ends.iter().all(|end| *end == 3 * STRIPE));
+        assert!(ends.iter().all(|end| *end == 3 * STRIPE_BYTES));
     }
 
-    /// Is flushed data left for later only if there is surely memory for it?
+    /// May a flush leave data for later only if there is certainly memory for it?
     #[test]
     fn data_is_left_for_later_only_if_there_is_memory() {
         let media = |limit| StoreMedia(Arc::new(Store::at(Store::memory(limit))));
         let (bytes, writes) = (1 << 20, 2048);
         assert!(!media(bytes).defers_writes(bytes, writes));
-        let mut enough = media(bytes + bytes / 64 + writes * WRITE_OVERHEAD_MAX);
+        let mut enough = media(bytes + bytes / 64 + writes * WRITE_OVERHEAD_BYTES_MAX);
         assert!(enough.defers_writes(bytes, writes));
         // Each write of 512 bytes takes a page and tables of its own.
         for write in 0..writes {
             enough
-                .write(write * ((MEMORIES + 1) * STRIPE), &[1; 512])
+                .write(write * ((MEMORIES + 1) * STRIPE_BYTES), &[1; 512])
                 .unwrap();
         }
     }

@@ -43,11 +43,11 @@ const RESPONSE_DELAY: Duration = Duration::from_millis(2);
 const SUBTRACTED_MAX: Duration = Duration::from_millis(1);
 
 /// The size of an NBD request in bytes.
-const REQUEST: usize = 28;
+const REQUEST_BYTES: usize = 28;
 /// The size of the header of a response in bytes. libnbd reads the first 16 bytes separately.
-const HEAD: usize = 20;
-/// The size of the offset after that header in bytes.
-const OFFSET: usize = 8;
+const HEADER_BYTES: usize = 20;
+/// The size in bytes of the offset that follows the header. Here, it holds the server's delay.
+const OFFSET_BYTES: usize = 8;
 /// The largest amount of data in a response in bytes.
 const BYTES_MAX: usize = SIZES[SIZES.len() - 1] as usize;
 
@@ -63,16 +63,17 @@ impl Transport {
     /// Returns the time to subtract for an exchange whose response has `bytes` bytes of data.
     pub(super) fn of(&self, bytes: u32) -> Duration {
         let above = self.measured.partition_point(|&(size, _)| size <= bytes);
-        let Some(&(low, least)) = above.checked_sub(1).and_then(|at| self.measured.get(at)) else {
+        let Some(&(low, low_time)) = above.checked_sub(1).and_then(|at| self.measured.get(at))
+        else {
             return Duration::ZERO;
         };
         // Larger responses have not been measured.
-        let Some(&(high, most)) = self.measured.get(above) else {
-            return least;
+        let Some(&(high, high_time)) = self.measured.get(above) else {
+            return low_time;
         };
-        // The duration of a larger response can be shorter, so the two are not subtracted.
+        // A larger response can take less time, so the difference could be negative.
         let share = f64::from(bytes - low) / f64::from(high - low);
-        least.mul_f64(1.0 - share) + most.mul_f64(share)
+        low_time.mul_f64(1.0 - share) + high_time.mul_f64(share)
     }
 }
 
@@ -109,11 +110,11 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
 /// The client's side. Returns the duration of an exchange after the request was sent, minus the
 /// server's delay.
 fn exchange(client: &mut UnixStream, data: &mut [u8]) -> io::Result<Duration> {
-    let mut request = [0; REQUEST];
+    let mut request = [0; REQUEST_BYTES];
     request[..8].copy_from_slice(&(data.len() as u64).to_le_bytes());
     client.write_all(&request)?;
     let sent = Instant::now();
-    let (mut begin, mut rest, mut offset) = ([0; 16], [0; 4], [0; OFFSET]);
+    let (mut begin, mut rest, mut offset) = ([0; 16], [0; 4], [0; OFFSET_BYTES]);
     for part in [&mut begin[..], &mut rest, &mut offset, data] {
         receive(client, part)?;
     }
@@ -139,9 +140,9 @@ fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
 
 /// The server's side. Delays each response, and reports the delay in it.
 fn respond(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result<()> {
-    let mut request = [0; REQUEST];
+    let mut request = [0; REQUEST_BYTES];
     // The memory is filled in advance, because its first access is slow.
-    let mut response = vec![1; HEAD + OFFSET + BYTES_MAX];
+    let mut response = vec![1; HEADER_BYTES + OFFSET_BYTES + BYTES_MAX];
     loop {
         {
             let _turn = turn.lock();
@@ -154,8 +155,8 @@ fn respond(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Resul
         clock.wait_for(RESPONSE_DELAY);
         let held = arrived.elapsed().as_nanos() as u64;
         let size = u64::from_le_bytes(request[..8].try_into().expect("they are 8 bytes"));
-        response[HEAD..HEAD + OFFSET].copy_from_slice(&held.to_le_bytes());
-        socket.write_all(&response[..HEAD + OFFSET + size as usize])?;
+        response[HEADER_BYTES..HEADER_BYTES + OFFSET_BYTES].copy_from_slice(&held.to_le_bytes());
+        socket.write_all(&response[..HEADER_BYTES + OFFSET_BYTES + size as usize])?;
     }
 }
 

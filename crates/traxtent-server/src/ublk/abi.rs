@@ -62,6 +62,7 @@ pub(super) struct Parameters {
     pub(super) types: u32,
     pub(super) basic: BasicParameters,
     pub(super) discard: DiscardParameters,
+    /// Padding, so that the structure has no implicit padding.
     pub(super) rest: u32,
 }
 
@@ -133,8 +134,8 @@ pub(super) const OP_WRITE_ZEROES: u32 = 5;
 /// `UBLK_IO_F_FUA`.
 pub(super) const IO_FUA: u32 = 1 << 13;
 
-/// `struct ublksrv_io_cmd`: takes the next request of a tag, and returns the result of the last
-/// one. Sent to `/dev/ublkcN`.
+/// `struct ublksrv_io_cmd`: returns the result of a tag's request, and takes the tag's next one.
+/// Sent to `/dev/ublkcN`.
 #[derive(Clone, Copy, Debug, Default, Immutable, IntoBytes)]
 #[repr(C)]
 pub(super) struct IoCommand {
@@ -150,7 +151,9 @@ pub(super) const ABORTED: i32 = -19;
 /// A command's number, encoded as for `ioctl` (since Linux 6.4).
 pub(super) type Op = u32;
 
+/// `_IOC_READ`.
 const READ: u32 = 2;
+/// `_IOC_READ | _IOC_WRITE`.
 const READ_WRITE: u32 = 3;
 
 /// `_IOC(direction, 'u', number, size)` of `<asm-generic/ioctl.h>`.
@@ -194,15 +197,15 @@ mod tests {
 
     use super::*;
 
-    /// Lists the structure's name in C, the field's name and its offset, for the given fields.
+    /// Lists the structure's name in C, the field's name and its offset for each given field.
     macro_rules! fields {
         ($ours:ident, $c:literal, $($field:ident),+) => {
             [$(($c, stringify!($field), offset_of!($ours, $field))),+]
         };
     }
 
-    /// Do the structures have the same sizes and field offsets as in the kernel's header? Fields
-    /// that headers before Linux 6.3 lack are left out.
+    /// Do the structures have the same sizes and field offsets as in the kernel's header, and the
+    /// constants the same values? Fields that headers before Linux 6.3 lack are left out.
     #[test]
     fn the_layout_matches_the_header() {
         let cc = testkit::tool!("cc");

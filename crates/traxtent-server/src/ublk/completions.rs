@@ -40,10 +40,10 @@ impl Completions {
         self.event.as_fd()
     }
 
-    /// Takes all completions. The event is unreadable until the next one.
+    /// Takes all completions, and resets the event.
     pub(super) fn take(&self) -> Vec<Completed> {
-        // The event is read first. A completion that arrives after the read is taken now and makes
-        // the event readable again.
+        // The event is reset first, so that no completion is missed. One that arrives between the
+        // two calls is taken now; the event can then be readable although nothing is left.
         let _ = read(&self.event, &mut [0; 8]);
         std::mem::take(&mut *self.ready.lock())
     }

@@ -81,7 +81,8 @@ impl Control {
     /// Adds a device with one queue. If `number` is `None`, the driver chooses the number.
     ///
     /// # Errors
-    /// Returns an error if the number is taken, or if the user may not add devices.
+    /// Returns an error if the number is taken, if the user may not add devices, or if the driver
+    /// refuses for another reason.
     pub(super) fn add(
         &mut self,
         number: Option<u32>,
@@ -151,21 +152,21 @@ impl Control {
     /// queue must still be running.
     ///
     /// # Errors
-    /// Returns an error if the device is not ours.
+    /// Returns an error if the driver refuses; none if the device no longer exists.
     pub(super) fn stop(&mut self, device: Device) -> Result<(), UblkError> {
         self.send(abi::STOP_DEV, device, &mut [], 0)
             .or_else(gone_is_fine)
             .map_err(|errno| failed("stop it", device, errno))
     }
 
-    /// Deletes a device. Its number becomes free when the last user has closed it, for which this
-    /// waits at most [`DELETE_TIMEOUT`].
+    /// Deletes a device. Its number becomes free when its last user has closed it. If the driver
+    /// cannot delete it without waiting for that, this waits at most [`DELETE_TIMEOUT`].
     ///
     /// # Errors
-    /// Returns an error if the device is not ours.
+    /// Returns an error if the driver refuses; none if the device no longer exists.
     pub(super) fn delete(&mut self, device: Device) -> Result<(), UblkError> {
-        // Drivers before Linux 6.9 refuse this command, and Linux 6.12 for devices of ordinary
-        // users.
+        // Drivers before Linux 6.9 refuse this command. Linux 6.12 refuses it for devices of
+        // ordinary users.
         self.send(abi::DEL_DEV_ASYNC, device, &mut [], 0)
             .or_else(|_| delete_and_wait(device))
             .or_else(gone_is_fine)
@@ -181,7 +182,7 @@ impl Control {
     /// Deletes a device if a killed server of this program has left it. Returns whether it was
     /// deleted.
     pub(super) fn delete_leftover(&mut self, number: u32) -> bool {
-        // A device whose state this user may not read is not ours.
+        // A device whose state this user may not read is left alone.
         self.info(number)
             .is_ok_and(|(device, info)| is_leftover(&info) && self.delete(device).is_ok())
     }
@@ -316,7 +317,7 @@ fn control_error(error: &io::Error) -> UblkError {
         io::ErrorKind::PermissionDenied => UblkError::Denied {
             path: CONTROL.into(),
         },
-        // Without the driver, the node can exist to load it on demand.
+        // The node can also exist while the driver is not loaded: opening it then loads the driver.
         _ if Path::new(DRIVER).exists() => {
             let number = fs::read_to_string(CONTROL_NUMBER).unwrap_or_default();
             let minor = number.trim().rsplit(':').next().unwrap_or_default();

@@ -82,8 +82,9 @@ impl UblkDevice {
     /// Devices that killed servers of this program have left are deleted, with a warning for each.
     ///
     /// # Errors
-    /// Returns an error if the kernel has no ublk driver, if the user may not use it, if the number
-    /// is taken, or if block devices cannot have the export's sector sizes.
+    /// Returns an error if the kernel's ublk driver is missing or too old, if the user may not use
+    /// it or io_uring, if the number is taken, if block devices cannot have the export's sector
+    /// sizes, or if the driver or the system refuses an operation.
     pub fn start(export: &Export, number: Option<u32>) -> Result<UblkDevice, UblkError> {
         let parameters = parameters::parameters(export)?;
         let mut control = Control::open()?;
@@ -158,7 +159,8 @@ impl fmt::Debug for UblkDevice {
     }
 }
 
-/// Opens the node for servers, and waits until udev has given this user access.
+/// Opens the node for servers, as soon as udev has given this user access. Waits at most
+/// [`NODE_TIMEOUT`].
 fn open_when_ready(path: &Path) -> Result<File, UblkError> {
     let end = Instant::now() + NODE_TIMEOUT;
     loop {

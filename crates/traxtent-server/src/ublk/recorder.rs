@@ -8,7 +8,7 @@ use crate::service::{BlockService, BlockSizes, ServiceError};
 pub(super) const BYTES: u64 = 1 << 20;
 
 /// A device of [`BYTES`] bytes with configurable properties. It records its requests, and fails
-/// those that begin beyond its end.
+/// those that begin at its end or beyond.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) requests: Mutex<Vec<String>>,

@@ -6,7 +6,7 @@ use io_uring::Submitter;
 
 use super::error::UblkError;
 
-/// Submits a ring's entries, and waits for completions. Returns early, without completions, if a
+/// Submits a ring's entries, and waits for completions. Returns early, with fewer completions, if a
 /// signal arrives or the kernel is short of memory.
 pub(super) fn submit_and_wait(submitter: &Submitter<'_>, completions: usize) {
     if let Err(error) = submitter.submit_and_wait(completions)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The memory alignment of direct I/O.
-const PAGE: usize = 4096;
+/// The memory alignment for direct I/O in bytes.
+const ALIGNMENT: usize = 4096;
 
 /// The maximum number of idle buffers.
 const BUFFERS_KEPT: usize = 64;
@@ -22,15 +22,15 @@ impl Buffers {
     /// Returns a buffer of `bytes` bytes with arbitrary content.
     pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> AlignedBuffer {
         let mut idle = self.0.lock();
-        let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
+        let fits = idle.iter().rposition(|one| one.len() >= bytes + ALIGNMENT);
         let memory = match fits {
             Some(index) => idle.swap_remove(index),
             None => {
                 drop(idle);
-                vec![0; (bytes + PAGE).next_power_of_two()]
+                vec![0; (bytes + ALIGNMENT).next_power_of_two()]
             }
         };
-        let start = memory.as_ptr().align_offset(PAGE);
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
         AlignedBuffer {
             memory,
             range: start..start + bytes,

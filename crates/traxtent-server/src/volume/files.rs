@@ -9,7 +9,8 @@
 //! A request's own thread reads and writes files in memory (tmpfs), reads data that is in the page
 //! cache, and writes whole pages to the page cache of the usual local file systems. Such a write
 //! can block if the file system is frozen or its disk hangs. It is therefore passed to another
-//! thread while any other operation, typically a flush, takes longer than usual.
+//! thread while an operation on the device, typically a flush, has been outstanding for half a
+//! second or longer.
 
 mod device;
 mod lanes;
@@ -47,7 +48,7 @@ const OPS_INLINE: usize = 32;
 /// The age of an operation at which its device is reported as not responding.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// The state of a member whose file system has no space left.
+/// The message that a member's file system has no space left.
 const FULL: &str = "no space left below it: writes fail with ENOSPC";
 
 /// The devices of a volume's members. A member can be without a device, and devices can be
@@ -141,8 +142,8 @@ impl Devices {
         (oldest >= REPORTED_AFTER).then_some(oldest)
     }
 
-    /// Returns the first member that has outstanding operations and has returned none for at least
-    /// `least`.
+    /// Returns the first member that has not been given up, has outstanding operations, and has
+    /// returned none for at least `least`.
     pub(super) fn waited_for(&self, least: Duration) -> Option<UnresponsiveMember> {
         (0..self.0.devices.len()).find_map(|member| {
             let device = self.device(member)?;
@@ -343,7 +344,7 @@ impl MemberIo for Devices {
                 }
                 Err(NoSpace)
             }
-            // The write will report another error.
+            // The write will report any other error.
             Err(_) => Ok(()),
             Ok(()) => {
                 if device.is_full.swap(false, Ordering::Relaxed) {

@@ -30,11 +30,12 @@ pub struct Found {
     devices: Devices,
 }
 
-/// Finds the volume to which devices belong. With `force`, members can be missing. A missing
-/// member's data is then computed from the parity, even if the parity was never synced.
+/// Finds the volume to which devices belong. With `force`, members can be missing, even if the
+/// parity from which their data is computed was never synced.
 ///
 /// # Errors
-/// Returns the reason if the devices do not form a volume.
+/// Returns an error if a device cannot be used, if the devices do not form a volume, or if a member
+/// that has not failed is doubtful.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
     find_within(paths, force, MEMBER_TIMEOUT)
 }
@@ -219,7 +220,7 @@ impl Found {
         ))?)
     }
 
-    /// Returns the members whose chunks are tracks, with their track maps.
+    /// Returns the paths and the track maps of the present members that have a track map.
     pub fn maps(&self) -> Vec<(PathBuf, Arc<TrackMap>)> {
         let members = self.array.members().iter().enumerate();
         members
@@ -332,12 +333,12 @@ pub(super) fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Arra
 
 /// Returns a map of equal tracks, for a member whose real tracks do not matter.
 fn equal_tracks(sectors: Sectors) -> Option<TrackMap> {
-    const SIZE: u64 = 1 << 20;
+    const TRACK_SECTORS: u64 = 1 << 20;
     let mut map = MapBuilder::default();
-    for first in (0..sectors.0).step_by(SIZE as usize) {
+    for first in (0..sectors.0).step_by(TRACK_SECTORS as usize) {
         let track = FoundTrack {
             first_lbn: Lbn(first),
-            sectors: SIZE.min(sectors.0 - first) as u32,
+            sectors: TRACK_SECTORS.min(sectors.0 - first) as u32,
             confirm: Confirm::Predicted,
         };
         map.push(track).ok()?;

@@ -14,11 +14,11 @@ use super::find::{in_place, laid_out, open_once, superblocks_of};
 use super::status::{StaleMember, UnusableDevice, VolumeStatus};
 
 /// Returns the status that the devices' superblocks describe, for inspection only. It includes
-/// missing, stale and damaged members.
+/// missing and stale members, and unusable devices.
 ///
 /// # Errors
-/// Returns an error if the devices do not belong to the same volume, or if too few members are
-/// current.
+/// Returns an error if a device is locked by another process or given twice, if the devices do not
+/// belong to the same volume, or if too few members are current.
 pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let Inspected {
         mut paths,
@@ -103,21 +103,20 @@ struct Inspected {
 }
 
 impl Inspected {
-    /// Reads the superblocks of devices. Unusable devices are only reported.
+    /// Reads the superblocks of devices. Unusable devices are only reported if others are usable.
     fn read(paths: &[PathBuf]) -> Result<Inspected, VolumeIoError> {
         let mut found = Inspected::default();
         let mut opened = Vec::new();
         let mut first_error = None;
-        let mut describe =
-            |unusable: &mut Vec<UnusableDevice>, path: &Path, error: VolumeIoError| {
-                let text = error.to_string();
-                let prefix = format!("{}: ", path.display());
-                unusable.push(UnusableDevice {
-                    path: path.to_owned(),
-                    problem: text.strip_prefix(&prefix).unwrap_or(&text).to_owned(),
-                });
-                first_error.get_or_insert(error);
-            };
+        let mut report = |unusable: &mut Vec<UnusableDevice>, path: &Path, error: VolumeIoError| {
+            let text = error.to_string();
+            let prefix = format!("{}: ", path.display());
+            unusable.push(UnusableDevice {
+                path: path.to_owned(),
+                problem: text.strip_prefix(&prefix).unwrap_or(&text).to_owned(),
+            });
+            first_error.get_or_insert(error);
+        };
         let mut candidates = Vec::new();
         for path in paths {
             match open_once(path, &opened, Access::Read, MEMBER_TIMEOUT) {
@@ -131,7 +130,7 @@ impl Inspected {
                 ) => {
                     return Err(error);
                 }
-                Err(error) => describe(&mut found.unusable, path, error),
+                Err(error) => report(&mut found.unusable, path, error),
             }
         }
         let (devices, pairs) = superblocks_of(opened, MEMBER_TIMEOUT);
@@ -146,7 +145,7 @@ impl Inspected {
                 Err(error) => {
                     let at = path.clone();
                     let error = VolumeIoError::Superblock { path: at, error };
-                    describe(&mut found.unusable, path, error);
+                    report(&mut found.unusable, path, error);
                 }
             }
         }

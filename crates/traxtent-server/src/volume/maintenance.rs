@@ -16,7 +16,7 @@ use crate::remaining_time::RemainingTime;
 use futures_lite::future::block_on;
 
 /// The interval at which progress is made durable.
-const CHECKPOINT: Duration = Duration::from_secs(5);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The interval at which a waiting thread checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -156,7 +156,8 @@ pub struct MaintenanceProgress {
     /// Rows with an unreadable sector that the other members can restore.
     #[serde(default)]
     pub unreadable_rows: u64,
-    /// Rows with unreadable sectors that the other members cannot restore.
+    /// Rows with unreadable sectors that the other members cannot restore. A sync counts one for
+    /// each stripe with such rows.
     #[serde(default)]
     pub lost_rows: u64,
     /// The rows among these three kinds that were repaired.
@@ -482,7 +483,7 @@ impl ProgressMeter {
         progress.seconds = elapsed.as_secs_f64();
         progress.bytes_per_second = self.speed.rate(elapsed);
         progress.seconds_left = self.remaining.left(elapsed).map(|left| left.as_secs_f64());
-        self.due = self.checkpoint.elapsed() >= CHECKPOINT;
+        self.due = self.checkpoint.elapsed() >= CHECKPOINT_INTERVAL;
         if self.due {
             self.checkpoint = Instant::now();
         }

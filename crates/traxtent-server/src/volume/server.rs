@@ -34,7 +34,7 @@ use shutdown::close_sockets;
 pub const ORDER_LOG: &str = "traxtent_server::orders";
 
 /// The maximum size of one write of zeros in bytes.
-const ZEROS: usize = 1 << 20;
+const ZERO_BYTES_MAX: usize = 1 << 20;
 
 /// The first part of the time limit for failing a member, in which the member can still respond.
 /// With [`FAIL_TIMEOUT_GIVEN_UP`], it is less than a second.
@@ -316,7 +316,7 @@ impl BlockService for VolumeServer {
     }
 
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-        let zeros = vec![0; ZEROS.min(count as usize)];
+        let zeros = vec![0; ZERO_BYTES_MAX.min(count as usize)];
         let mut done = 0;
         while done < count {
             let now = (count - done).min(zeros.len() as u64);
@@ -509,7 +509,7 @@ impl ServedVolume {
         }
     }
 
-    /// Returns whether the volume currently works without a member.
+    /// Returns whether the volume would still work if this member failed now.
     fn can_spare(&self, member: usize) -> bool {
         let superblock = self.volume.snapshot().superblock;
         let others = superblock.members.iter().enumerate();

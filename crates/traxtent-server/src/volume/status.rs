@@ -32,12 +32,12 @@ pub struct VolumeStatus {
     pub journal_bytes: u64,
     /// The generation, which increases with each round of superblock writes.
     pub generation: u64,
-    /// Whether the volume was shut down cleanly; always false while it is served.
+    /// Whether the volume was shut down cleanly; false while it is served for writing.
     pub clean: bool,
     /// Whether the volume is served.
     pub served: bool,
-    /// Whether more members have failed than the level tolerates. Such a volume is read-only, and
-    /// only its undamaged data can be read.
+    /// Whether more members have failed than the level tolerates, while the volume is served. Such
+    /// a volume is read-only, and only its undamaged data can be read.
     pub broken: bool,
     /// The number of stripes.
     pub stripes: u64,
@@ -110,8 +110,8 @@ pub struct MemberStatus {
     /// The member's size in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// The number of bytes for chunks that belong to no stripe, if the volume has just been
-    /// created.
+    /// The size in bytes of the area for chunks that holds neither data nor redundancy, if the
+    /// volume has just been created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_bytes: Option<u64>,
     /// `active`, `failed` or `rebuilding`.
@@ -126,7 +126,7 @@ pub struct MemberStatus {
     /// problem.
     #[serde(default)]
     pub superblocks: Option<[String; 2]>,
-    /// The system's most recent error, while the volume is served.
+    /// The problem of its device or the system's most recent error, while the volume is served.
     pub error: Option<String>,
     /// The age of the oldest outstanding operation in seconds, if it is a second or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

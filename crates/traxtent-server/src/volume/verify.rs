@@ -9,15 +9,16 @@ use traxtent_units::Rng;
 
 use traxtent_io::device;
 
-/// The size of the sample of a map. It takes a few seconds on a disk without address translation.
+/// The size of the sample of a map. Testing it takes a few seconds on a disk without address
+/// translation.
 const SAMPLE: CheckSample = CheckSample {
     translated: 200,
     runs: 4,
     tracks: 16,
 };
 
-/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides, such as nbdfuse,
-/// whose files can be served drives.
+/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program such as nbdfuse provides. These
+/// can be served drives.
 const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 /// The result of comparing a map with its drive.
@@ -36,8 +37,9 @@ pub enum MapVerdict {
     Unknown(String),
 }
 
-/// Checks a sample of a map's boundaries on a device, or on a file that nbdfuse provides.
-/// `progress` receives the number of boundaries checked so far and the total. Nothing is written.
+/// Checks a sample of a map's boundaries on a device, or on a file that a program such as nbdfuse
+/// provides. `progress` receives the number of boundaries checked so far and the total. Nothing is
+/// written.
 pub fn verify_map(
     path: &Path,
     map: &TrackMap,
@@ -56,7 +58,7 @@ pub fn verify_map(
     }
 }
 
-/// Checks a sample of a map's boundaries on a target.
+/// Checks a sample of a map's boundaries on a target, and then switches the target's caching on.
 pub fn verify_on(
     target: &mut dyn Target,
     map: &TrackMap,

@@ -27,11 +27,11 @@ use crate::volume::error::VolumeIoError;
 use crate::volume::space::ReservedSpace;
 
 /// The maximum number of bytes that one io_uring operation transfers.
-const ENTRY_BYTES: usize = 1 << 30;
+const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// The size of a page in the page cache, or a divisor of it. Writes that begin and end at multiples
-/// of the page size need no read first.
-const PAGE: u64 = 4096;
+/// The size in bytes of a page of the page cache on most machines. A write of whole pages needs no
+/// read first.
+const PAGE_BYTES: u64 = 4096;
 
 /// The age of the oldest operation at which a device counts as slow.
 const SLOW_AFTER: Duration = Duration::from_millis(500);
@@ -43,11 +43,11 @@ pub(super) enum Backing {
     Block,
     /// A block device, through the page cache.
     Cached,
-    /// Memory.
+    /// A file system in memory.
     Memory,
-    /// A file system on a disk.
+    /// One of the usual local file systems, on a disk.
     Disk,
-    /// A program, another machine, or anything else.
+    /// Any other file system, such as one of a program or of another machine.
     Other,
 }
 
@@ -71,6 +71,7 @@ impl Backing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::volume) struct Identity {
     device: u64,
+    /// The inode number; `None` for a block device.
     file: Option<u64>,
 }
 
@@ -122,7 +123,7 @@ pub struct Device {
     /// write could extend it again, and the missing part would read as zeros.
     pub(super) is_cut: AtomicBool,
     /// Whether the kernel cannot tell if a read would block.
-    never_cached: AtomicBool,
+    lacks_nowait: AtomicBool,
     pub(super) watch: OutstandingOps,
     lanes: DeviceThreads,
 }
@@ -179,7 +180,7 @@ impl Device {
             last_error: AtomicI32::new(0),
             is_full: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
-            never_cached: AtomicBool::new(false),
+            lacks_nowait: AtomicBool::new(false),
             watch: OutstandingOps::default(),
             lanes: DeviceThreads::default(),
         })
@@ -244,7 +245,8 @@ impl Device {
         self.sectors
     }
 
-    /// Returns the system's most recent error, if any.
+    /// Returns the reason why the device was given up, is no longer accessed, or has no space, or
+    /// otherwise the system's most recent error, if any.
     pub fn last_error(&self) -> Option<io::Error> {
         if let Some(silent) = self.watch.given_up_after() {
             let why = format!("no response for {:.1} s", silent.as_secs_f64());
@@ -277,7 +279,8 @@ impl Device {
         !matches!(self.below, Backing::Block | Backing::Cached)
     }
 
-    /// Returns an error if the device's file has been shortened. It is not accessed any more.
+    /// Returns an error if the device's file was found to be shortened. It is then not accessed any
+    /// more.
     fn takes_reads(&self) -> Result<(), Errno> {
         if self.is_cut.load(Ordering::Relaxed) {
             Err(Errno::IO)
@@ -286,8 +289,8 @@ impl Device {
         }
     }
 
-    /// Returns an error if the device's file has been shortened. Unlike a read, a write would not
-    /// detect this, but hide it.
+    /// Checks whether the device's file has been shortened, and returns an error if so. Unlike a
+    /// read, a write would not detect this, but hide it.
     fn takes_writes(&self) -> Result<(), Errno> {
         self.takes_reads()?;
         let bytes = self.offset(Lbn(self.sectors.0));
@@ -311,7 +314,7 @@ impl Device {
     /// entry can transfer; `None` for other tasks.
     pub(super) fn entry(&self, task: Task, memory: &mut [u8]) -> Option<Entry> {
         let file = Fd(self.file.as_raw_fd());
-        let count = memory.len().min(ENTRY_BYTES) as u32;
+        let count = memory.len().min(ENTRY_BYTES_MAX) as u32;
         let start = memory.as_mut_ptr();
         match task {
             Task::Read(at) => {
@@ -410,9 +413,10 @@ impl Device {
         }
     }
 
-    /// Reads data that is in the page cache.
+    /// Reads data that is in the page cache. Returns `None` if it is not, or if the kernel cannot
+    /// tell.
     fn read_cached(&self, at: Lbn, into: &mut [u8]) -> Option<Result<(), Errno>> {
-        if self.never_cached.load(Ordering::Relaxed) {
+        if self.lacks_nowait.load(Ordering::Relaxed) {
             return None;
         }
         let read = self.takes_reads().and_then(|()| {
@@ -425,7 +429,7 @@ impl Device {
         match read {
             Err(Errno::AGAIN) => None,
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                self.never_cached.store(true, Ordering::Relaxed);
+                self.lacks_nowait.store(true, Ordering::Relaxed);
                 None
             }
             done => Some(done),
@@ -435,7 +439,8 @@ impl Device {
     /// Returns whether a write consists of whole pages, and the file system below responds as
     /// usual.
     fn takes_pages(&self, at: Lbn, bytes: usize) -> bool {
-        let whole = self.offset(at).is_multiple_of(PAGE) && (bytes as u64).is_multiple_of(PAGE);
+        let whole =
+            self.offset(at).is_multiple_of(PAGE_BYTES) && (bytes as u64).is_multiple_of(PAGE_BYTES);
         whole && self.watch.oldest().is_none_or(|oldest| oldest < SLOW_AFTER)
     }
 }

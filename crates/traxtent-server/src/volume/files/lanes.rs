@@ -15,8 +15,8 @@ use super::Device;
 use super::watch::{OutstandingOp, POLL_INTERVAL};
 use crate::volume::buffers::AlignedBuffer;
 
-/// The maximum number of threads per device. It equals the number of threads with which a server
-/// makes requests.
+/// The maximum number of threads per device. It equals the number of requests per client that
+/// `traxtent volume serve` carries out at a time.
 const THREADS_MAX: usize = 16;
 
 /// The operation of a job. The memory of reads and writes is stored separately.
@@ -35,7 +35,7 @@ pub(super) struct DeviceThreads(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    line: Mutex<JobQueue>,
+    queue: Mutex<JobQueue>,
     work: Condvar,
 }
 
@@ -58,18 +58,18 @@ struct Job {
 
 impl DeviceThreads {
     fn push(&self, job: Job) -> Result<(), Job> {
-        let mut line = self.0.line();
-        line.jobs.push_back(job);
-        if line.jobs.len() <= line.idle {
+        let mut queue = self.0.queue();
+        queue.jobs.push_back(job);
+        if queue.jobs.len() <= queue.idle {
             self.0.work.notify_one();
-        } else if line.threads < THREADS_MAX {
+        } else if queue.threads < THREADS_MAX {
             let shared = Arc::clone(&self.0);
             let thread = thread::Builder::new().name("member".to_owned());
             match thread.spawn(move || shared.work()) {
-                Ok(_) => line.threads += 1,
+                Ok(_) => queue.threads += 1,
                 // An existing thread will take the job.
-                Err(_) if line.threads > 0 => {}
-                Err(_) => return Err(line.jobs.pop_back().expect("it was put there")),
+                Err(_) if queue.threads > 0 => {}
+                Err(_) => return Err(queue.jobs.pop_back().expect("it was put there")),
             }
         }
         Ok(())
@@ -78,31 +78,31 @@ impl DeviceThreads {
 
 impl Drop for DeviceThreads {
     fn drop(&mut self) {
-        self.0.line().is_closed = true;
+        self.0.queue().is_closed = true;
         self.0.work.notify_all();
     }
 }
 
 impl Shared {
-    fn line(&self) -> MutexGuard<'_, JobQueue> {
-        self.line.lock()
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
+        self.queue.lock()
     }
 
     /// The loop of a thread, which ends when the device is closed.
     fn work(&self) {
         loop {
             let job = {
-                let mut line = self.line();
+                let mut queue = self.queue();
                 loop {
-                    if let Some(job) = line.jobs.pop_front() {
+                    if let Some(job) = queue.jobs.pop_front() {
                         break job;
                     }
-                    if line.is_closed {
+                    if queue.is_closed {
                         return;
                     }
-                    line.idle += 1;
-                    self.work.wait(&mut line);
-                    line.idle -= 1;
+                    queue.idle += 1;
+                    self.work.wait(&mut queue);
+                    queue.idle -= 1;
                 }
             };
             job.carry_out();

@@ -23,8 +23,8 @@ const ENTRIES: u32 = 64;
 const TIMER_EXPIRED: i32 = 62;
 
 thread_local! {
-    /// The thread's ring; `None` if the kernel refuses to create one. No operations are outstanding
-    /// between two calls.
+    /// The thread's ring; `None` if the kernel does not offer a suitable one. No operations are
+    /// outstanding between two calls.
     static RING: RefCell<Option<IoUring>> = RefCell::new(new_ring());
 }
 
@@ -129,8 +129,8 @@ fn take_late(ops: &mut [Option<RingOp>]) -> Vec<(u64, RingOp)> {
     late
 }
 
-/// Starts a thread that waits for operations that may never return. If it cannot be started, memory
-/// and files are leaked.
+/// Starts a thread that waits for operations that may never return. If the thread cannot be started
+/// or cannot wait, memory and files are leaked.
 fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
     // These must not be dropped before the kernel has returned all operations, even if the thread
     // cannot be started.

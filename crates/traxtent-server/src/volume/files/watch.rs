@@ -29,8 +29,8 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct OutstandingOps {
     times: Mutex<OpTimes>,
-    /// The milliseconds without a response when the device was given up, plus one; 0 if it was not
-    /// given up.
+    /// The age of the oldest operation when the device was given up, in milliseconds plus one; 0 if
+    /// it was not given up.
     given_up: AtomicU64,
 }
 
@@ -77,7 +77,7 @@ impl OutstandingOps {
         self.given_up.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the time without a response when the device was given up.
+    /// Returns the age of the oldest operation when the device was given up; `None` if it was not.
     pub(super) fn given_up_after(&self) -> Option<Duration> {
         let noted = self.given_up.load(Ordering::Relaxed);
         noted.checked_sub(1).map(Duration::from_millis)

@@ -32,9 +32,9 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 const EXIT_STATUS: i32 = 3;
 
 impl VolumeServer {
-    /// Limits the duration of a shutdown. Call it in a separate thread when the shutdown begins. If
-    /// requests wait for a member that does not respond, the process ends without stopping the
-    /// volume cleanly. The next start recovers the volume.
+    /// Limits the duration of a shutdown. This does not return, so call it in a separate thread
+    /// when the shutdown begins. If requests wait for a member that does not respond, the process
+    /// ends without stopping the volume cleanly. The next start recovers the volume.
     pub fn end_in_time(&self) {
         let begun = Instant::now();
         loop {
