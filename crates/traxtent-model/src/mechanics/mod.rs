@@ -57,8 +57,8 @@ pub struct Mechanics {
     revolution: Span,
     head_switch: Span,
     write_settle: Span,
-    /// The time by which a seek before a write is shorter than one before a read; zero if it is not
-    /// shorter.
+    /// The time by which a seek or head switch before a write is shorter than before a read; zero
+    /// if it is not shorter.
     write_seek_saving: Span,
     read_seek: SeekCurve,
     write_seek: Option<SeekCurve>,
@@ -111,8 +111,8 @@ impl Mechanics {
         }
     }
 
-    /// Returns the time to go from one position to another: the longer of seek and head switch, and
-    /// settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4).
+    /// Returns the time to go from one position to another: the longer of seek and head switch,
+    /// plus settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4).
     pub fn reposition(&self, from: HeadPosition, to: HeadPosition, write: bool) -> HeadMove {
         let seek = self
             .seek_curve(write)
@@ -138,7 +138,7 @@ impl Mechanics {
     }
 
     /// Returns the time in each revolution at which the leading edge of a slot passes the head.
-    /// `slot` may equal the track's number of slots, which is the edge of slot 0.
+    /// `slot` may equal the track's number of slots; the result is then the edge of slot 0.
     #[inline]
     pub fn edge(&self, track: &Track, slot: u32) -> Span {
         let from_origin = from_origin(self.revolution.0, track.slots.into(), slot);
@@ -162,7 +162,7 @@ impl Mechanics {
         })
     }
 
-    /// The first slot whose leading edge passes at `now` or later, in 0..slots.
+    /// The number, from 0, of the first slot whose leading edge passes at `now` or later.
     #[inline]
     pub fn next_slot(&self, track: &Track, now: SimTime) -> u32 {
         self.rotation(track, now).next_slot()

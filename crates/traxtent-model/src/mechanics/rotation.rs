@@ -4,15 +4,15 @@ use super::Mechanics;
 use crate::geometry::Track;
 use traxtent_units::{SimTime, Span};
 
-/// A track that passes under its head, from an instant on.
+/// The rotation of a track under its head after a given instant.
 ///
-/// Finding the instant's place on the track takes a division by the revolution. The times of all
-/// slots relative to it share that division.
+/// Finding the angle of the track at the instant takes a division by the revolution. The times of
+/// all slots share that division.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackRotation {
     revolution: u64,
     slots: u64,
-    /// The time since the leading edge of slot 0 passed, in picoseconds.
+    /// The time from the last passage of slot 0's leading edge to the instant, in picoseconds.
     since_origin: u64,
 }
 
@@ -31,7 +31,7 @@ impl Mechanics {
 }
 
 impl TrackRotation {
-    /// The first slot whose leading edge passes now or later.
+    /// The first slot whose leading edge passes at the instant or later.
     #[inline]
     pub fn next_slot(&self) -> u32 {
         // The edge of slot `s` is the last picosecond up to `s / slots` of a revolution, so it
@@ -40,15 +40,15 @@ impl TrackRotation {
         if slot >= self.slots { 0 } else { slot as u32 }
     }
 
-    /// The time until the leading edge of a slot passes.
+    /// The time from the instant until the leading edge of a slot passes.
     #[inline]
     pub fn wait(&self, slot: u32) -> Span {
         let edge = self.leading_edge(slot);
         Span(between(self.since_origin, edge, self.revolution))
     }
 
-    /// The time from the leading edge of one slot to the next passage of that of another one; zero
-    /// if they are the same.
+    /// The time from the passage of one slot's leading edge to the next passage of another slot's;
+    /// zero if the slots are the same.
     #[inline]
     pub fn between(&self, from: u32, to: u32) -> Span {
         let (from, to) = (self.leading_edge(from), self.leading_edge(to));

@@ -36,8 +36,8 @@ impl SeekCurve {
                 full_ms,
             } => {
                 // E. K. Lee, "Performance modeling and analysis of disk arrays" (1993): the curve
-                // a sqrt(d-1) + b (d-1) + c through the single-cylinder and full-stroke times whose
-                // mean over random seeks is the average.
+                // single_ms + a sqrt(d-1) + b (d-1) with the given full-stroke time and the given
+                // mean over random seeks.
                 let c = f64::from(cylinders);
                 let a = (-10.0 * single_ms + 15.0 * average_ms - 5.0 * full_ms) / (3.0 * c.sqrt());
                 let b = (7.0 * single_ms - 15.0 * average_ms + 8.0 * full_ms) / (3.0 * c);

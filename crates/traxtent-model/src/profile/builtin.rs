@@ -9,7 +9,7 @@ macro_rules! drives {
 }
 
 /// All built-in drives with the text of their profiles, in the order of listings: grouped by the
-/// paper or measurement that uses them.
+/// source that describes them.
 const DRIVES: &[(&str, &str)] = &drives![
     // Schindler et al., Track-Aligned Extents, Table 1
     "hp-c2247",
@@ -42,7 +42,7 @@ const DRIVES: &[(&str, &str)] = &drives![
     "toshiba-p300",
     "toshiba-x300",
     "cheetah15k7",
-    // drives made after 2010, measured by a user, or from published rates
+    // drives made after 2010, from a user's measurements or from published rates
     "st2000dm006",
     "toshiba-mg06",
     "exos-x18",

@@ -6,10 +6,10 @@ use crate::geometry::Geometry;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The greatest distance of a seek, in cylinders.
+/// The greatest distance of a point in a table of seek times, in cylinders.
 const DISTANCE_MAX: u32 = 1 << 24;
 
-/// Checks all values but their origins.
+/// Checks all values, but not their origins.
 pub(super) fn figures(p: &Profile) -> Result<(), ProfileError> {
     bounded("format", p.format)?;
     if p.name.is_empty()
@@ -129,7 +129,8 @@ fn seek(seek: &SeekSpec) -> Result<(), ProfileError> {
     }
 }
 
-/// Refuses a curve if its extrapolation makes a seek over all cylinders too long.
+/// Refuses a formula or a table by which a seek over all cylinders takes longer than
+/// [`LONGEST_MS`].
 fn stroke(seek: &SeekSpec, cylinders: u32) -> Result<(), ProfileError> {
     let far = f64::from(cylinders);
     let beyond = |points: &[(u32, f64)]| match points {

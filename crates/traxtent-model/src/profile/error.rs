@@ -7,7 +7,7 @@ pub(super) const AGED_SPTF_FORM: &str = "{aged-sptf={weight=0.1}}";
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Not TOML, an unknown or missing key, or a value of the wrong type.
+    /// Not TOML, an unknown or missing key, a value of the wrong type, or an unknown word.
     #[error("line {line}: {message}")]
     Syntax {
         /// Line of the text, counted from 1.
@@ -31,7 +31,7 @@ pub enum ProfileError {
         /// The key.
         key: String,
     },
-    /// A value of the wrong type.
+    /// A value of the wrong type, or an unknown word.
     #[error("{key} = {value}: {problem}")]
     WrongType {
         /// Dotted path of the value.
@@ -47,7 +47,7 @@ pub enum ProfileError {
         /// Dotted path of the value.
         key: String,
     },
-    /// An entry of `[provenance]` that covers no value, or has an unknown kind of origin.
+    /// An entry of `[provenance]` that covers no value, or lacks a known kind of origin or a note.
     #[error("provenance.\"{key}\" = {value:?}: {problem}")]
     Provenance {
         /// The key of the entry.
@@ -70,8 +70,8 @@ fn geometry(problem: &str) -> String {
     }
 }
 
-/// Returns serde's message on one line, with the bounds of an integer type in place of its name,
-/// and with the form of a scheduler that has a weight.
+/// Returns a message of serde on one line, with descriptions in place of Rust's types, and with
+/// the form of a scheduler that has a weight.
 pub(super) fn in_words(message: &str) -> String {
     let bounds = [
         ("expected u8", "0 to 255"),

@@ -33,7 +33,7 @@ fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the value of a key that a profile may omit because it is off or zero.
+/// Returns the default of a key whose default is false or 0.0. A profile may omit such a key.
 fn absent_value(key: &str) -> Option<toml::Value> {
     let key = super::schema::key(key)?;
     match (key.kind, key.default) {
@@ -49,8 +49,8 @@ impl Profile {
         values(self)
     }
 
-    /// Returns the value at a dotted path as TOML, if the profile has one there. A value that a
-    /// profile may omit because it is off or zero counts.
+    /// Returns the value at a dotted path as TOML, if the profile has one there. If the key is
+    /// omitted and its default is false or 0.0, returns the default.
     pub fn value_text(&self, key: &str) -> Option<String> {
         let root = toml::Value::try_from(self).expect("a profile serializes");
         let mut parts = key.split('.');
@@ -75,14 +75,14 @@ impl Profile {
         };
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
         let table = root.as_table_mut().expect("a profile is a table");
-        let silent = key.starts_with("scsi.") && !table.contains_key("scsi");
-        let hostless = key.starts_with("host.") && self.host.is_none();
+        let lacks_scsi = key.starts_with("scsi.") && !table.contains_key("scsi");
+        let lacks_host = key.starts_with("host.") && self.host.is_none();
         // Tables that a profile may omit. If a value in one is set, the table also needs an origin.
-        if silent {
+        if lacks_scsi {
             let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
             table.insert("scsi".to_owned(), scsi);
         }
-        if hostless {
+        if lacks_host {
             let host = toml::Value::try_from(HostSpec::default()).expect("a table serializes");
             table.insert("host".to_owned(), host);
         }
@@ -91,7 +91,7 @@ impl Profile {
             place = match place {
                 toml::Value::Array(list) => part.parse().ok().and_then(|i: usize| list.get_mut(i)),
                 toml::Value::Table(table) => {
-                    // Some values are written only if they are on, or not zero.
+                    // Some keys are written only if their value is not false or 0.0.
                     if !table.contains_key(part)
                         && let Some(value) = absent_value(key)
                     {
@@ -105,13 +105,13 @@ impl Profile {
                 key: key.to_owned(),
             })?;
         }
-        let number = |v: &str| v.parse::<i64>().ok();
+        let whole = |v: &str| v.parse::<i64>().ok();
         *place = match place {
             toml::Value::Float(_) => value
                 .parse()
                 .map(toml::Value::Float)
                 .map_err(|_| bad("a number"))?,
-            toml::Value::Integer(_) => number(value)
+            toml::Value::Integer(_) => whole(value)
                 .map(toml::Value::Integer)
                 .ok_or_else(|| bad("a whole number"))?,
             toml::Value::Boolean(_) => value
@@ -138,9 +138,9 @@ impl Profile {
                     value: value.to_owned(),
                     problem: super::error::in_words(e.message()),
                 })?;
-        let stated = silent && !changed.scsi.is_default();
-        for (table, stated) in [("scsi", stated), ("host", hostless)] {
-            if stated && changed.provenance.of(table).is_none() {
+        let adds_scsi = lacks_scsi && !changed.scsi.is_default();
+        for (table, added) in [("scsi", adds_scsi), ("host", lacks_host)] {
+            if added && changed.provenance.of(table).is_none() {
                 let origins = &mut changed.provenance.0;
                 origins.insert(table.to_owned(), BY_HAND.to_owned());
             }

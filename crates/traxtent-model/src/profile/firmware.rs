@@ -132,8 +132,8 @@ pub struct CacheSpec {
     /// request.
     pub writes_while_busy: bool,
     /// Whether a drive that stops read-ahead within a sector (`read_ahead.stop_in_sector`)
-    /// continues it for a read that begins with that sector. All other drives do: they complete the
-    /// sector, and have it in the buffer.
+    /// continues it for a read that begins with that sector. Drives that complete the sector have
+    /// it in the buffer, and do not need this.
     pub almost_hits: bool,
     /// Whether data is dropped from the buffer once delivered.
     pub drop_delivered: bool,
@@ -144,7 +144,8 @@ pub struct CacheSpec {
     /// if the drive requests more as soon as there is room. Applies to writes that are larger than
     /// a segment.
     pub write_watermark: f64,
-    /// Whether the watermarks are shares of the request, rather than of the segment.
+    /// Whether `read_watermark` is a share of the request, or of the segment if that is smaller.
+    /// Otherwise it is always a share of the segment.
     pub watermark_of_request: bool,
     /// Read-ahead beyond the request.
     pub read_ahead: ReadAhead,
@@ -286,7 +287,7 @@ pub struct AccessSpec {
 }
 
 impl Default for AccessSpec {
-    /// A drive that begins with the first wanted sector and does not keep other sectors.
+    /// A drive without zero-latency access that keeps only the wanted sectors.
     fn default() -> AccessSpec {
         AccessSpec {
             zero_latency_read: false,

@@ -38,7 +38,7 @@ pub enum SeekSpec {
         /// Full stroke, in milliseconds.
         full_ms: f64,
     },
-    /// `a + b (d-1) + c sqrt(d-1)` with given times of one cylinder and of the full stroke, and a
+    /// `a sqrt(d-1) + b (d-1) + c` with given times of one cylinder and of the full stroke, and a
     /// given mean (Lee 1993: "Lee's formula").
     ThreePointCurve {
         /// One cylinder, in milliseconds.
@@ -48,14 +48,14 @@ pub enum SeekSpec {
         /// Full stroke, in milliseconds.
         full_ms: f64,
     },
-    /// Ruemmler and Wilkes: a square root below the division point, a line above it
-    /// ("An introduction to disk drive modeling", IEEE Computer, March 1994).
+    /// Ruemmler and Wilkes: a square root below the distance `division`, a line from there on ("An
+    /// introduction to disk drive modeling", IEEE Computer, March 1994).
     Hpl {
         /// The first distance to which the line applies, in cylinders.
         division: u32,
         /// Constant of the root, in milliseconds.
         root_constant_ms: f64,
-        /// Factor of the root, in milliseconds.
+        /// Factor of the root, in milliseconds per root of a cylinder.
         root_factor_ms: f64,
         /// Constant of the line, in milliseconds.
         line_constant_ms: f64,
@@ -70,7 +70,8 @@ pub enum SeekSpec {
     Table {
         /// Distance in cylinders and time in milliseconds, ascending by distance.
         read: Vec<(u32, f64)>,
-        /// The same for writes, including settling, if they were measured separately.
+        /// The same for writes, if they were measured separately. These times include settling;
+        /// `write_settle_ms` is added nevertheless.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<Vec<(u32, f64)>>,
     },

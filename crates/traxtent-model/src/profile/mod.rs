@@ -2,7 +2,7 @@
 //!
 //! A profile is TOML text. Its values are written as in a data sheet. The table `[provenance]`
 //! names the origin of each value. The entry with the longest dotted path that covers a value
-//! applies. A value without an entry is assumed:
+//! applies. A value without an entry is assumed. Two entries:
 //!
 //! ```toml
 //! [provenance]
@@ -57,7 +57,7 @@ pub struct Profile {
     /// Version of the format: [`FORMAT`].
     #[serde(default = "current_format")]
     pub format: u32,
-    /// The name of the drive on the command line.
+    /// The drive's name in results: letters, digits, `-` and `_`.
     #[serde(default)]
     pub name: String,
     /// Vendor and model.
@@ -166,7 +166,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Returns the profile as TOML, which [`Profile::from_toml`] can read.
+    /// Returns the profile as TOML that [`Profile::from_toml`] can read.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a checked profile has no value that TOML cannot hold")
     }

@@ -67,8 +67,9 @@ impl Provenance {
         Provenance(BTreeMap::from([(String::new(), format!("{kind}: {note}"))]))
     }
 
-    /// Returns the origin of the value at `path`: that of the longest entry that is equal to the
-    /// path or to its beginning up to a dot.
+    /// Returns the origin of the value at `path`, from the entry with the longest key that is equal
+    /// to the path, or to its beginning up to a dot, or is empty. Returns `None` if there is no
+    /// such entry, or if it does not name an origin.
     pub fn of(&self, path: &str) -> Option<Origin<'_>> {
         let mut prefix = path;
         loop {
@@ -82,7 +83,8 @@ impl Provenance {
         }
     }
 
-    /// Replaces the origins of the values at and below a key that has been set.
+    /// Replaces the origins of the values at and below a key that has been set. `paths` are the
+    /// paths of all values.
     pub(super) fn set_by_hand(&mut self, key: &str, paths: &[String]) {
         let below = format!("{key}.");
         self.0
@@ -103,8 +105,8 @@ impl Provenance {
         counts
     }
 
-    /// Adds entries for the values that no entry covers. Their notes distinguish values that
-    /// `text`, the profile, states from defaults.
+    /// Adds entries for the values that no entry covers. Their notes tell defaults from values
+    /// that the profile states without an origin. `text` is the profile.
     pub(super) fn assume_missing(&mut self, paths: &[String], text: &str) {
         let uncovered = |path: &&String| !self.is_covered(path);
         let missing: Vec<&String> = paths.iter().filter(uncovered).collect();

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Disk scheduling policies.
+/// A disk scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
@@ -47,7 +47,7 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
 ];
 
 /// The meaning of `aged-sptf`, and of its weight.
-pub const AGED_SPTF: &str = "`sptf`, but each millisecond of waiting offsets `weight` milliseconds of positioning; DiskSim's parameter is in thousandths, so that its 6 is 0.006";
+pub const AGED_SPTF: &str = "`sptf`, but each millisecond of waiting offsets `weight` milliseconds of positioning; DiskSim's parameter is in thousandths, so its 6 is 0.006";
 
 /// The bounds of the weight of `aged-sptf`, in milliseconds of positioning per millisecond of
 /// waiting.
@@ -85,8 +85,8 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// Does each policy have the word that names it, and do the words of a host leave out those
-    /// that take rotation into account?
+    /// Is each policy written as its word, and do the words for a host leave out the policies that
+    /// take rotation into account?
     #[test]
     fn words_name_their_policies() {
         for (policy, (word, _)) in Scheduler::plain().zip(SCHEDULERS) {

@@ -60,7 +60,8 @@ impl ScsiSpec {
         *self == ScsiSpec::default()
     }
 
-    /// Returns the model name that the drive reports, for a profile with the given name.
+    /// Returns the model that the drive reports, in at most 16 characters. `profile` is the
+    /// profile's name.
     pub fn product_of(&self, profile: &str) -> String {
         let name = if self.product.is_empty() {
             profile

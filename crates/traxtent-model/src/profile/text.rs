@@ -11,7 +11,8 @@ const LINE: usize = 100;
 
 impl Profile {
     /// Returns the profile as TOML that [`Profile::from_toml`] can read, with a comment for every
-    /// key outside the parts of the layout. `heading` begins the text, as comments.
+    /// key except those within zones and other parts of the layout. The text begins with `heading`
+    /// as a comment.
     pub fn to_commented_toml(&self, heading: &str) -> String {
         let root = toml::Table::try_from(self).expect("a checked profile is a table");
         let mut out = String::new();

@@ -6,7 +6,9 @@ use super::{HOST_SCHEDULERS, Key, Section, duration, key_of, section, switch, ta
 
 /// The maximum number of replicas of a sector on its track.
 const PARTITIONS_MAX: f64 = 1024.0;
+/// The bounds of a number of segments.
 const SEGMENTS: (f64, f64) = (1.0, (1 << 20) as f64);
+/// The maximum number of sectors of a segment, or of read-ahead.
 const SECTORS_MAX: f64 = (1 << 30) as f64;
 const COUNT: super::Kind = Whole(0.0, u32::MAX as f64);
 const SHARE: super::Kind = Number(0.0, 1.0);
@@ -227,7 +229,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             switch(
                 "one_at_a_time",
-                "Whether the host sends the drive one request at a time, whatever the depth of its queue.",
+                "Whether the host sends the drive one request at a time, regardless of the depth of the drive's queue.",
             ),
         ],
     ),
@@ -330,7 +332,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Boolean,
                 "",
                 Is("true"),
-                "Whether the watermarks are shares of the request (otherwise of the segment).",
+                "Whether read_watermark is a share of the request, or of the segment if that is smaller (otherwise always of the segment).",
             ),
             table(
                 "read_ahead",
@@ -355,7 +357,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ),
                     (
                         "adaptive-track-end",
-                        "the end of the track, or of the next one if a read has continued from the track before",
+                        "the end of the track, or of the next track if a read has continued from the track before",
                     ),
                 ]),
                 "",

@@ -9,7 +9,8 @@ use crate::geometry::limits::{CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
 const SURFACE: super::Kind = Whole(0.0, SURFACES_MAX as f64 - 1.0);
 const CYLINDER: super::Kind = Whole(0.0, CYLINDERS_MAX as f64 - 1.0);
 const SLOTS: super::Kind = Whole(1.0, SLOTS_MAX as f64);
-/// The number up to which floating-point numbers represent every whole number.
+/// The bound of LBNs, positions and numbers of sectors. Up to it, floating-point numbers represent
+/// every whole number.
 const LBN_MAX: f64 = (1_u64 << 53) as f64;
 const SIGNED: super::Kind = Whole(i32::MIN as f64, i32::MAX as f64);
 const TURNS: super::Kind = Number(-1e6, 1e6);
@@ -141,7 +142,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "sparing_range_cylinders",
                 Whole(1.0, CYLINDERS_MAX as f64),
                 "cylinders",
-                Means("the sparing scheme is another than sectors-per-cylinder-range"),
+                Means("the sparing scheme is not sectors-per-cylinder-range"),
                 "Cylinders that share spares.",
             ),
             key_of(

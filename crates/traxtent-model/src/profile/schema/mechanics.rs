@@ -17,7 +17,7 @@ const CURVES: &[(&str, &str)] = &[
     ),
     (
         "hpl",
-        "a square root below a distance, a line above it (Ruemmler and Wilkes 1994)",
+        "a square root below a distance, a line from there on (Ruemmler and Wilkes 1994)",
     ),
     (
         "table",
@@ -113,7 +113,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     curve(
         "hpl",
-        "A square root below a distance, and a line above it.",
+        "A square root below a distance, and a line from there on.",
         &[
             CURVE,
             key_of(
@@ -177,7 +177,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 POINTS,
                 "[cylinders, ms]",
                 Means("the times of reads, plus write_settle_ms"),
-                "The same for writes, including settling.",
+                "The same for writes, including settling; write_settle_ms is added nevertheless.",
             ),
         ],
     ),
