@@ -20,7 +20,7 @@ fn main() -> Result<(), DrawError> {
         axes: Axes::default(),
     };
     let svg = picture.file(Format::Svg)?;
-    // The reader of a pipe may have left.
+    // The reader of a pipe may have closed it.
     let _ = std::io::stdout().write_all(&svg);
     Ok(())
 }

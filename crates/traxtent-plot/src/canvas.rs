@@ -1,8 +1,8 @@
 //! Rendering of pictures.
 //!
 //! All coordinates are whole pixels, so pictures are drawn larger than they are shown. SVG pictures
-//! are drawn three times as large, which only refines the grid. PNG pictures are drawn and stored
-//! twice as large, for screens of high density.
+//! are drawn three times as large, which only refines their coordinates. PNG pictures are drawn and
+//! stored twice as large, for screens of high density.
 
 use std::sync::Once;
 
@@ -55,7 +55,7 @@ fn svg(picture: &impl Picture) -> Result<String, String> {
         let area = SVGBackend::with_string(&mut text, (w, h)).into_drawing_area();
         draw(picture, &area, SVG_SCALE).map_err(|error| error.to_string())?;
     }
-    // The width and height set the displayed size. The view box keeps the finer grid.
+    // The width and height set the displayed size. The view box keeps the finer coordinates.
     Ok(text.replacen(
         &format!("width=\"{w}\" height=\"{h}\""),
         &format!("width=\"{width}\" height=\"{height}\""),

@@ -88,8 +88,14 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         Ok(())
     }
 
-    /// Draws a legend below the title, in as many rows as needed. Returns its lower end.
-    pub(super) fn legend(&self, top: f64, left: f64, signs: &[LegendEntry<'_>]) -> DrawnHeight<DB> {
+    /// Draws a legend in as many rows as needed. `first` is the middle of its first row. Returns
+    /// its lower end.
+    pub(super) fn legend(
+        &self,
+        first: f64,
+        left: f64,
+        signs: &[LegendEntry<'_>],
+    ) -> DrawnHeight<DB> {
         const ROW: f64 = 22.0;
         let font = self.text(TEXT, INK);
         let (mut x, mut row) = (self.px(left), 0.0);
@@ -99,7 +105,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             if x + wide > right && x > self.px(left) {
                 (x, row) = (self.px(left), row + 1.0);
             }
-            let middle = self.px(top + row * ROW);
+            let middle = self.px(first + row * ROW);
             let name = match sign {
                 LegendEntry::Line(colour, name) => {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
@@ -144,7 +150,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
                 .draw_text(name, &style, (x + self.px(31.0), middle))?;
             x += wide + self.px(16.0);
         }
-        Ok(top + row * ROW + ROW / 2.0)
+        Ok(first + row * ROW + ROW / 2.0)
     }
 
     /// Draws linear axes that begin `top` below the upper edge.
@@ -247,7 +253,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a cell in the first colour without a meaning, or in the second if `strength` is
-    /// negative.
+    /// negative. `strength` is from -1 to 1.
     pub(super) fn cell(
         &self,
         plane: &mut ChartArea<'a, DB>,
@@ -312,7 +318,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         self.diamond(self.place(plane, at), colour)
     }
 
-    /// Returns the position of a point of the axes on this area.
+    /// Converts a point of the axes to a position on this area.
     fn place(&self, plane: &ChartArea<'a, DB>, at: (f64, f64)) -> (i32, i32) {
         let (x, y) = plane.backend_coord(&at);
         let (left, top) = self.area.get_base_pixel();

@@ -8,7 +8,7 @@
 //!
 //! Measured values are lines, dots or bars. Published values are diamonds. The colours differ for
 //! readers with any of the three colour vision deficiencies (a test computes this), on light and on
-//! dark paper. A picture and a page carry the style sheet of [`dark_style`], which exchanges every
+//! dark paper. SVG files and pages carry the style sheet of [`dark_style`], which exchanges every
 //! colour for its dark counterpart if the reader prefers dark pages.
 
 use std::fmt::Write as _;
@@ -124,8 +124,8 @@ pub fn dark_style() -> String {
 mod tests {
     use super::*;
 
-    /// The simulation of vision without one kind of cones (Machado, Oliveira and Fernandes, 2009,
-    /// severity 1), and normal vision.
+    /// Normal vision, and the simulation of vision without each kind of cones (Machado, Oliveira
+    /// and Fernandes, 2009, severity 1).
     const VISION: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -215,7 +215,8 @@ mod tests {
         }
     }
 
-    /// Does a name's meaning decide its colour, wherever the name stands?
+    /// Does a name's meaning decide its colour unless that is taken, and are all colours free again
+    /// after six names?
     #[test]
     fn one_meaning_has_one_colour() {
         let colours = of_names(["sequential", "unaligned", "aligned to tracks"]);

@@ -114,8 +114,8 @@ fn strokes(curves: &[Distribution]) -> Vec<Stroke> {
         .collect()
 }
 
-/// Returns the range of the time axis. It ends at the 99.9th percentile if both axes are linear,
-/// since a few slow requests would otherwise compress the rest.
+/// Returns the range of the time axis. It ends at the longest 99.9th percentile if both axes are
+/// linear, since a few slow requests would otherwise compress the rest.
 fn times(curves: &[Distribution], axes: Axes) -> Range<f64> {
     const MARGIN: f64 = 1.02;
     let last = |curve: &Distribution| curve.steps.last().map_or(0.0, |step| step.0);
@@ -136,7 +136,7 @@ fn shares(curves: &[Distribution], axes: Axes) -> Range<f64> {
     if !axes.log_y {
         return 0.0..1.0;
     }
-    // The smallest share of slower requests above 0: that at the last time but one.
+    // The smallest positive share of slower requests: the one at the last time but one.
     let least = |curve: &Distribution| {
         let before = curve.steps.iter().rev().nth(1);
         before.map_or(1.0, |step| 1.0 - step.1)
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(slower, expected);
     }
 
-    /// Are all points on the distribution, however many steps are left out?
+    /// Are steps left out if there are many, and are the remaining points on the distribution?
     #[test]
     fn many_steps() {
         let steps: Vec<(f64, f64)> = (1..=20_000)

@@ -72,7 +72,7 @@ impl Picture for ExperimentFigure<'_> {
     }
 }
 
-/// The factor for the room above the highest point.
+/// The factor by which an axis extends beyond its outermost point.
 const HEADROOM: f64 = 1.05;
 
 /// The vertical range of a bar within its row, as shares of the distance between rows.
@@ -374,7 +374,8 @@ fn axis(title: &str, range: std::ops::Range<f64>) -> Axis<'_> {
     }
 }
 
-/// Formats a number with three digits, or with all digits before the decimal point.
+/// Formats a number with three digits, including a zero before the decimal point, or with all
+/// digits before the point if there are more.
 fn three_digits(value: f64) -> String {
     let decimals = (2.0 - value.abs().max(1.0).log10().floor()).max(0.0);
     format!("{value:.*}", decimals as usize)

@@ -128,7 +128,8 @@ pub struct Response {
     pub distribution: Distribution,
     /// The axes of the distribution.
     pub axes: Axes,
-    /// The mean of each component of the response time, in milliseconds.
+    /// The mean of each component of the response time, in milliseconds, in the order of
+    /// `traxtent_model::drive::Breakdown::NAMES`.
     pub parts_ms: [f64; 8],
 }
 
@@ -169,7 +170,7 @@ pub struct Residuals {
 pub struct Efficiency {
     /// The panels, side by side.
     pub panels: Vec<EfficiencyPanel>,
-    /// The displayed width of a panel.
+    /// The displayed width of a panel, in pixels.
     pub panel_width: u32,
 }
 
@@ -215,11 +216,11 @@ pub struct TracksPanel {
 /// One track, or the range of several tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// The start and end.
+    /// The first LBN, and the end.
     pub lbns: (f64, f64),
     /// The lowest and the highest value.
     pub values: (f64, f64),
-    /// The index of the colour.
+    /// The index of the colour, as for [`colours::other`].
     pub colour: usize,
 }
 

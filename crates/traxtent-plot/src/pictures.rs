@@ -223,10 +223,10 @@ const EFFICIENCY_NOTE: &str = "Efficiency is the media transfer time of the requ
 /// The addition to the explanation if a panel has published values.
 const PUBLISHED_NOTE: &str = "Diamonds are published.";
 
-/// The displayed height of a panel.
+/// The displayed height of a panel of efficiency.
 const PANEL: u32 = 380;
 
-/// The displayed length of the explanation in one line, at most.
+/// An upper bound on the displayed length that the explanation would have in one line, in pixels.
 const NOTE_LENGTH: u32 = 1800;
 
 impl Picture for Efficiency {

@@ -17,7 +17,7 @@ impl Scale {
         Scale::Linear(range.into())
     }
 
-    /// Returns a logarithmic axis. The range must be positive.
+    /// Returns a logarithmic axis. The range must be positive and not empty.
     pub(super) fn log(range: Range<f64>) -> Scale {
         assert!(0.0 < range.start && range.start < range.end, "{range:?}");
         Scale::Log(range)
@@ -81,7 +81,7 @@ fn log_ticks(range: &Range<f64>) -> Vec<f64> {
     let powers = range.start.log10().floor() as i32..=range.end.log10().ceil() as i32;
     powers
         .flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
-        // Ends that are ticks themselves count, whatever their last digit.
+        // Ends that are ticks themselves count, despite rounding errors.
         .filter(|tick| (range.start * 0.999_999..=range.end * 1.000_001).contains(tick))
         .collect()
 }
@@ -90,7 +90,7 @@ fn log_ticks(range: &Range<f64>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Is each decade as long as another, and does the axis end where its range does?
+    /// Are all decades equally long, and does the axis end where its range does?
     #[test]
     fn decades() {
         let scale = Scale::log(0.01..100.0);

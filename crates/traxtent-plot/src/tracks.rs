@@ -113,7 +113,7 @@ impl TracksPanel {
     }
 }
 
-/// Formats a label of a counted value; empty between whole numbers.
+/// Formats a label of a counted value. Labels between whole numbers and below 0 are empty.
 fn whole(value: &f64) -> String {
     if (value - value.round()).abs() > 1e-6 || *value < -0.5 {
         String::new()

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 mod tests {
     use super::*;
 
-    /// The largest size of a file, in bytes. A page loads it as a whole.
+    /// The size that every file must be below, in bytes. A page loads a file as a whole.
     const FILE_MAX: usize = 200_000;
 
     /// Are the files in the repository what this program writes, and are they small enough for a

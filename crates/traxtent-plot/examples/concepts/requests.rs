@@ -11,7 +11,7 @@ use traxtent_plot::colours::{self, Colour};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Cylinder, Lbn, SimTime, Span};
 
-/// The revolutions within which a request is complete.
+/// An upper bound on the duration of a request, in revolutions.
 const REVOLUTIONS_MAX: u64 = 32;
 
 /// A part of a request's time.
@@ -63,7 +63,7 @@ impl Phase {
     }
 }
 
-/// A phase, and its end since the submission of the request.
+/// A phase, and the time from the submission of the request to the end of the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) phase: Phase,
@@ -119,13 +119,13 @@ impl Bench {
         mechanics(&self.profile, &self.geometry)
     }
 
-    /// Returns the mean distance between two random cylinders of the first zone.
+    /// Returns the mean distance between two random cylinders of the first zone, in cylinders.
     pub(crate) fn seek_cylinders(&self) -> u32 {
         let zone = self.geometry.zones()[0];
         (zone.last_cylinder.0 + 1 - zone.first_cylinder.0) / 3
     }
 
-    /// Returns an LBN on the same surface as `track`, a number of cylinders further in.
+    /// Returns an LBN on the same surface as `track`, `cylinders` further in.
     pub(crate) fn inwards(&self, track: &Track, cylinders: u32) -> Lbn {
         let place = |slot| Place {
             cylinder: Cylinder(track.cylinder.0 + cylinders),
@@ -140,8 +140,8 @@ impl Bench {
             .expect("the track has an LBN")
     }
 
-    /// Serves a request to a drive that is at rest on the track of `from`, when the platter has
-    /// turned by `turned` within its revolution. Nothing comes from the buffer, and a write
+    /// Serves a request. At its submission, the drive is at rest on the track of `from`, and the
+    /// current revolution has lasted for `turned`. Nothing comes from the buffer, and a write
     /// completes on the media.
     pub(crate) fn serve(&self, from: Lbn, turned: Span, request: Request) -> Served {
         let mut drive = self.drive.borrow_mut();
@@ -205,7 +205,7 @@ fn steps(done: &Completion, passes: &[Pass]) -> Vec<Step> {
         steps.until(Phase::Settle, pass.landed);
         steps.until(Phase::Rotation, pass.begun);
         if pass.first_passed != pass.lbn {
-            // The gap between the last of the sectors and the first, which passes afterwards.
+            // The time between the passes of the last sector and of the first, which comes later.
             let gap = pass.rotation - pass.begun.since(pass.landed);
             steps.until(Phase::Transfer, pass.lbn_begun - gap);
             steps.until(Phase::Rotation, pass.lbn_begun);
@@ -246,7 +246,7 @@ pub(crate) fn sums(steps: &[Step]) -> [Span; Phase::ALL.len()] {
     sums
 }
 
-/// Returns the model's own breakdown by phase.
+/// Returns the model's own breakdown, in the order of [`Phase::ALL`].
 fn parts(done: &Completion) -> [Span; Phase::ALL.len()] {
     let parts = done.breakdown;
     assert_eq!(parts.queue, Span::ZERO, "the drive was at rest");

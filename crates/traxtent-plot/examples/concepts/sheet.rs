@@ -1,12 +1,13 @@
 //! An SVG picture as text, with the colours and the style for dark paper that all pictures share.
 //!
-//! The pictures are as wide as a page on a telephone, so that their text stays readable there.
+//! The pictures are as wide as a page on a telephone, so that their text stays readable there. All
+//! lengths are in displayed pixels.
 
 use std::fmt::Write as _;
 
 use traxtent_plot::colours::{self, AXIS, Colour, GRID, INK, PAPER};
 
-/// The displayed width.
+/// The width of a picture.
 pub(crate) const WIDTH: f64 = 460.0;
 
 /// The free space at the left and right edges.
@@ -29,7 +30,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A picture being drawn. All lengths are displayed pixels.
+/// A picture being drawn.
 pub(crate) struct Sheet {
     height: f64,
     description: String,
@@ -52,12 +53,12 @@ impl Sheet {
         sheet
     }
 
-    /// Draws a text whose baseline is at `y`.
+    /// Draws a text. `at` is on its baseline.
     pub(crate) fn text(&mut self, at: (f64, f64), anchor: Anchor, text: &str) {
         self.styled_text(at, anchor, text, TEXT, INK, false);
     }
 
-    /// Draws a text in a colour, bold.
+    /// Draws a bold text in a colour.
     pub(crate) fn bold(&mut self, at: (f64, f64), anchor: Anchor, text: &str, colour: Colour) {
         self.styled_text(at, anchor, text, TEXT, colour, true);
     }
@@ -170,7 +171,7 @@ impl Sheet {
         }
     }
 
-    /// Returns the picture as a file.
+    /// Returns the content of the picture's file.
     pub(crate) fn finish(self) -> String {
         let Sheet {
             height,
@@ -190,8 +191,9 @@ impl Sheet {
 
 /// The axes of a chart, both from zero, with a grid.
 pub(crate) struct Chart {
-    /// The left and right, and the top and bottom of the plane.
+    /// The left and right edges of the plane.
     pub(crate) x: (f64, f64),
+    /// The top and bottom edges of the plane.
     pub(crate) y: (f64, f64),
     /// The values at the right and at the top.
     pub(crate) most: (f64, f64),
@@ -206,7 +208,7 @@ impl Chart {
         )
     }
 
-    /// Draws the grid with a label for each tick.
+    /// Draws the axes and horizontal grid lines. `ticks` are those of x and of y, with labels.
     pub(crate) fn axes(&self, sheet: &mut Sheet, ticks: [&[(f64, &str)]; 2]) {
         for (value, label) in ticks[1] {
             let (_, y) = self.at((0.0, *value));

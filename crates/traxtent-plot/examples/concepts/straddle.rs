@@ -10,13 +10,14 @@ use crate::timeline::{ANGLES, TimeScale, legend};
 
 const DRIVE: &str = "wd10ears";
 
-/// The size of the write.
+/// The size of the write in logical sectors: 4 KiB.
 const SECTORS: u32 = 8;
 
-/// The distance of the unaligned write from a physical sector's beginning: 1 KiB.
+/// The distance of the unaligned write from the beginning of a physical sector, in logical sectors:
+/// 1 KiB.
 const OFFSET: u32 = 2;
 
-/// The physical sectors that are drawn.
+/// The number of physical sectors that are drawn.
 const PHYSICAL: u32 = 3;
 
 pub(crate) fn picture() -> String {
@@ -28,7 +29,8 @@ pub(crate) fn picture() -> String {
     let from = bench.inwards(&track, bench.seek_cylinders());
     let write = |offset: u32| Request::write(Lbn(first + u64::from(ratio + offset)), SECTORS);
 
-    // The platter's angle is the one at which the aligned write waits half a revolution.
+    // The angle of the platter at which the aligned write's rotational latency is nearest to half a
+    // revolution.
     let serve = |k, offset| bench.serve(from, Span(bench.revolution.0 * k / ANGLES), write(offset));
     let half = bench.revolution.0 / 2;
     let turned = (0..ANGLES)

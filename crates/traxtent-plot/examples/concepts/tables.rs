@@ -1,8 +1,8 @@
 //! The tables of the interactive page, as a script that defines one global object.
 //!
 //! A request is a list of numbers: for each of its phases in order, the index of the phase and its
-//! end in microseconds since the request's submission. The page only interpolates between them, at
-//! the drive's rotation.
+//! end in microseconds since the request's submission. The page only interpolates between them, and
+//! turns the platter at the drive's speed.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,8 @@ const DRIVES: [&str; 4] = ["atlas10k2", "cheetahx15", "toshiba-x300", "generic-2
 /// for the angles at which they arrive.
 const EIGHTHS: u32 = 8;
 
-/// The tracks that are described: a request of two tracks that begins within one ends on a third.
+/// The number of tracks that are described: a request of two tracks that begins within one ends on
+/// a third.
 const TRACKS: u64 = 3;
 
 pub(crate) fn script() -> String {

@@ -20,6 +20,7 @@ pub(crate) const ANGLES: u64 = 256;
 
 /// A time line's scale, from the left margin to the right.
 pub(crate) struct TimeScale {
+    /// The time at the right margin.
     pub(crate) ms_max: f64,
 }
 
@@ -28,7 +29,8 @@ impl TimeScale {
         MARGIN + (WIDTH - 2.0 * MARGIN) * time.as_ms() / self.ms_max
     }
 
-    /// Draws the phases of a request, with transfers in one colour, wide enough to be seen.
+    /// Draws the phases of a request. Transfers have the colour `transfer`, and are at least
+    /// [`TRANSFER_MIN`] wide.
     pub(crate) fn draw(&self, sheet: &mut Sheet, top: f64, served: &Served, transfer: Colour) {
         let (passing, other): (Vec<_>, Vec<_>) = spans(&served.steps)
             .into_iter()
@@ -44,7 +46,7 @@ impl TimeScale {
         }
     }
 
-    /// Draws an axis of whole milliseconds.
+    /// Draws an axis with a label every `step` milliseconds.
     pub(crate) fn axis(&self, sheet: &mut Sheet, y: f64, step: u64) {
         let end = self.x(Span::from_ms(self.ms_max));
         sheet.line(&[(MARGIN, y), (end, y)], AXIS, 1.0);

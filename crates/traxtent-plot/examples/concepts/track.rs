@@ -8,10 +8,11 @@ use crate::sheet::{Anchor, MARGIN, Sheet, WIDTH, grouped};
 
 const DRIVE: &str = "atlas10k2";
 
-/// The place of the strips.
+/// The edges of the strips.
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 96.0;
+/// The height of a strip.
 const STRIP: f64 = 26.0;
 /// The distance from one strip to the next.
 const ROW: f64 = 58.0;
@@ -54,7 +55,7 @@ pub(crate) fn picture() -> String {
         sheet.text((MARGIN, top + 9.0), Anchor::Start, &label[0]);
         sheet.text((MARGIN, top + 26.0), Anchor::Start, &label[1]);
         sheet.bar((LEFT, top), (RIGHT - LEFT, STRIP), DATA[ALIGNED], 0.22);
-        // The last LBNs of the track, which follow after 360 degrees, are fainter.
+        // The last LBNs of the track, which continue at 0 degrees, are fainter.
         sheet.bar((origin, top), (RIGHT - origin, STRIP), DATA[ALIGNED], 0.22);
         sheet.frame((LEFT, top), (RIGHT - LEFT, STRIP), AXIS, 1.0);
         sheet.line(

@@ -10,7 +10,7 @@ use crate::sheet::{Anchor, Chart, Sheet, WIDTH};
 
 const DRIVE: &str = "atlas10k2";
 
-/// The number of angles.
+/// The number of angles of the platter.
 const ANGLES: u64 = 360;
 
 /// The height of a panel.
@@ -95,8 +95,9 @@ fn draw(sheet: &mut Sheet, top: f64, benches: &[Bench; 2], name: &str, sectors: 
     }
 }
 
-/// Returns the angle in degrees from the first sector to the place where the head arrives, and the
-/// rotational latency and transfer in milliseconds.
+/// Returns, for each of the platter's angles, the angle from the first sector to the place where
+/// the head arrives, in degrees, and the sum of rotational latency and transfer time, in
+/// milliseconds.
 fn points(bench: &Bench, sectors: u32) -> Vec<(f64, f64)> {
     let track = bench.track_in_first_zone();
     let request = Request::read(track.first_lbn, sectors);

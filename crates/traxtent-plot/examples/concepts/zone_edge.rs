@@ -10,19 +10,21 @@ use crate::sheet::{Anchor, Chart, MARGIN, Sheet, WIDTH, grouped};
 
 const DRIVE: &str = "atlas10k2";
 
-/// The tracks that are drawn before and after the edge.
+/// The numbers of tracks that are drawn before and after the edge.
 const BEFORE: u64 = 3;
 const AFTER: u64 = 8;
 
-/// The place of the strips.
+/// The edges of the strips.
 const LEFT: f64 = 120.0;
 const RIGHT: f64 = WIDTH - MARGIN;
 const TOP: f64 = 318.0;
+/// The height of a strip.
 const STRIP: f64 = 16.0;
+/// The distance from one strip to the next.
 const ROW: f64 = 22.0;
 
-/// A constant step between the angles of successive requests: the golden ratio, by which they
-/// spread evenly over the revolution.
+/// The step between the angles of successive requests, in revolutions: the fractional part of the
+/// golden ratio, which spreads the angles evenly.
 const ANGLE_STEP: f64 = 0.618_033_988_749_895;
 
 pub(crate) fn picture() -> String {
@@ -67,7 +69,7 @@ pub(crate) fn picture() -> String {
         ],
     );
     let first = edge.index - BEFORE;
-    // A chunk begins with the first of the drawn tracks, like with every track of the first zone.
+    // In the first zone, a chunk begins with every track, and thus with the first drawn one.
     let begin = bench.geometry.track(first).expect("a track").first_lbn;
     for row in 0..BEFORE + AFTER {
         let track = bench.geometry.track(first + row).expect("a track");
@@ -169,8 +171,8 @@ fn draw_track(
     sheet.frame((LEFT, top), (end - LEFT, STRIP), AXIS, 0.8);
 }
 
-/// Returns the mean rotation, transfer and track switch of reads of every chunk of the second zone,
-/// or of every track.
+/// Returns the mean time that reads of the second zone's chunks, or of its tracks if `chunk` is
+/// `None`, need for rotational latency, transfer and head switches.
 fn mean_ms(bench: &Bench, edge: &Track, chunk: Option<u32>) -> f64 {
     let zone = bench.geometry.zones()[1];
     let (mut sum, mut count) = (0.0, 0);
