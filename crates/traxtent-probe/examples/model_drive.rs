@@ -12,7 +12,7 @@ use traxtent_probe::{Algorithm, Identity, Region, Target, TargetError, Timing, V
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
 
-/// A modelled drive on a virtual clock, which a probe can only time.
+/// A modelled drive on a virtual clock. A probe can only time its requests.
 struct ModelDrive {
     drive: Drive,
     identity: Identity,

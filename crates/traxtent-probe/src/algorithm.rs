@@ -14,13 +14,13 @@ use super::walk::walk;
 use traxtent_map::{Algorithm, Region, Verify};
 
 /// The note for drives whose remapped LBNs cannot be listed.
-const MOVED_UNKNOWN: &str = "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects";
+const REMAPPED_UNKNOWN: &str = "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects";
 
 /// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, or not as the algorithm requires, or if `sink`
-/// ends the search; see [`ProbeError`].
+/// Returns an error if no timing method works, if the drive fails or does not respond as the
+/// algorithm requires, or if `sink` ends the search; see [`ProbeError`].
 pub fn extract(
     algorithm: Algorithm,
     target: &mut dyn Target,
@@ -45,7 +45,7 @@ enum Ready<'a> {
 }
 
 impl<'a> Prober<'a> {
-    /// Prepares the drive. For a timing algorithm, this qualifies a timing method.
+    /// Prepares the drive. For a timing algorithm, this finds a timing method.
     ///
     /// # Errors
     /// Returns an error if no timing method works, or if the drive fails.
@@ -62,7 +62,7 @@ impl<'a> Prober<'a> {
     /// `verify`.
     ///
     /// # Errors
-    /// Returns an error if the drive does not respond, or not as the algorithm requires, or if
+    /// Returns an error if the drive fails or does not respond as the algorithm requires, or if
     /// `sink` ends the search; see [`ProbeError`].
     pub fn extract(
         &mut self,
@@ -101,7 +101,7 @@ impl<'a> Prober<'a> {
                     .retain(|lbn| !moved.contains(lbn));
                 (found.remapped, found.remapped_complete) = (moved, true);
             }
-            None => found.notes.push(MOVED_UNKNOWN.to_owned()),
+            None => found.notes.push(REMAPPED_UNKNOWN.to_owned()),
         }
         if let Some(first) = found.unconfirmed_remapped.first() {
             found.notes.push(format!(
