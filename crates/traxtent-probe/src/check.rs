@@ -1,6 +1,6 @@
 //! Checking whether the boundaries of an old map are still correct.
 //!
-//! On a drive that translates, the LBNs on both sides of each boundary in a random sample are
+//! On a drive that translates, LBNs on both sides of each boundary in a random sample are
 //! translated. On other drives, randomly chosen runs of tracks are searched again by timing.
 
 use std::ops::ControlFlow;
@@ -17,9 +17,9 @@ use traxtent_units::Rng;
 /// The amount of a map that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckSample {
-    /// The number of boundaries checked by translation.
+    /// The largest number of boundaries checked by translation.
     pub translated: u64,
-    /// The number of runs of tracks searched by timing.
+    /// The largest number of runs of tracks searched by timing.
     pub runs: u64,
     /// The number of tracks in each run.
     pub tracks: usize,

@@ -44,10 +44,10 @@ const UNDISTURBED_TURNS_MAX: f64 = 1.4;
 /// The same after reads elsewhere, when the arm may come from anywhere.
 const UNDISTURBED_TURNS_MAX_INTERLEAVED: f64 = 8.0;
 
-/// The largest difference between two readings of one angle, in standard deviations. A larger limit
-/// would conflate different angles; a smaller one would require more readings.
+/// The tolerance between two readings of one angle, in standard deviations. A larger one would
+/// conflate different angles; a smaller one would require more readings.
 const SAME_ANGLE_SIGMAS: f64 = 6.0;
-/// The lower limit of that difference, in revolutions.
+/// The lower limit of that tolerance, in revolutions.
 const SAME_ANGLE_TURNS: f64 = 0.0012;
 
 /// The number of readings that must agree on a noisy clock. The standard deviation of their mean is
@@ -68,7 +68,7 @@ const EXCESS_SETTLED_TURNS: f64 = 0.02;
 
 /// The number of attempts to read one sector directly after another.
 const FOLLOW_ATTEMPTS: u32 = 3;
-/// The longest time of such a read that catches its sector, in revolutions: less than the whole
+/// The time, in revolutions, below which such a read has caught its sector: less than the whole
 /// revolution after which the sector comes round again.
 const FOLLOWS_TURNS_MAX: f64 = 0.95;
 
@@ -174,7 +174,7 @@ impl<'a> Clock<'a> {
         };
         let capacity = self.target.identity().capacity.0;
         let mut times: Vec<f64> = Vec::new();
-        // A readable sector is found after a few attempts.
+        // Usually, a readable sector is found after a few attempts.
         for lbn in capacity / 3..capacity {
             times.clear();
             while times.len() < readings {
@@ -288,7 +288,7 @@ impl<'a> Clock<'a> {
         }))
     }
 
-    /// The largest difference between two readings that count as the same angle.
+    /// The largest difference between two readings that count as the same angle, in revolutions.
     pub(super) fn tolerance(&self) -> f64 {
         (SAME_ANGLE_SIGMAS * self.sigma).max(SAME_ANGLE_TURNS)
     }
@@ -429,8 +429,8 @@ impl<'a> Clock<'a> {
         Ok(false)
     }
 
-    /// Returns the time, in revolutions from `now`, at which a sector at `angle` and at this
-    /// distance can be read.
+    /// Returns the earliest time at which a sector at `angle` and at this distance can be read, in
+    /// revolutions from now. `now` is the angle of the platter now.
     pub(super) fn due(&self, now: f64, angle: f64, reach: ArmDistance) -> f64 {
         let lead = self.lead[reach.0];
         lead + fraction(angle - now - lead)

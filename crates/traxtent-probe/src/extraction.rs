@@ -38,18 +38,18 @@ impl Extraction {
     }
 }
 
-/// The reason why a search ends early. The tracks that were certain by then have already been
-/// passed to the sink.
+/// The reason why a probe ends early. The tracks that were certain by then have already been passed
+/// to the sink.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The drive failed.
+    /// The drive did not carry out a request.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The drive responds, but not like a rotating disk.
     #[error("not a rotating disk: {0}")]
     NotRotating(String),
-    /// The drive's responses do not fit any track.
+    /// The drive's responses contradict each other or do not fit any layout of tracks.
     #[error("LBN {lbn}: {problem}")]
     Inconsistent {
         /// The LBN at which the problem occurred.

@@ -84,7 +84,7 @@ impl TimingMethod {
     }
 }
 
-/// A method that a drive allows, with the properties of its spindle.
+/// A method that has passed its tests on a drive.
 #[derive(Clone, Debug)]
 pub struct QualifiedMethod {
     /// The method.
@@ -392,7 +392,8 @@ impl Test<'_> {
         } else {
             responses.clone()
         });
-        // After reads elsewhere, the head arrives at a random angle, and half a turn is typical.
+        // After reads elsewhere, the head arrives at a random angle, and half a revolution is
+        // typical.
         let least = if self.between == 0 { 1.0 } else { 0.5 };
         if typical < least * REVOLUTION_MS.0 {
             return Err(Failure::Test(format!(
@@ -419,8 +420,8 @@ impl Test<'_> {
         Spindle::of_completions(&completions).ok_or_else(|| {
             let cached = responses.iter().filter(|ms| **ms < CACHED_MS).count();
             let why = format!(
-                "the same sector, read at random times, takes a median of {:.3} ms, but does \
-                 not arrive at multiples of any revolution from 3 to 30 ms",
+                "the same sector, read at random times, takes a median of {:.3} ms, but its \
+                 completions are not multiples of any revolution from 3 to 30 ms apart",
                 typical_ms(responses)
             );
             if CACHED_ONE_IN * cached < REPEATS {
@@ -437,7 +438,7 @@ impl Test<'_> {
     }
 
     /// Returns the number of times that the next LBN arrives early although it has just passed the
-    /// head, and the number of trials.
+    /// head, and the number of trials. Fails if that happens too often.
     fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const TRIALS: u32 = 24;
         let (mut early, mut trials) = (0, 0);
@@ -460,16 +461,22 @@ impl Test<'_> {
             }
         }
         // After reads elsewhere, the head may arrive just before the sector.
-        if self.between == 0 && (trials < TRIALS || EARLY_ONE_IN * early > trials) {
+        if self.between == 0 && trials < TRIALS {
             return Err(Failure::Test(format!(
-                "the sector after the one just read arrives before its turn in {early} of {trials} trials"
+                "only {trials} of {} rereads of a sector took whole revolutions; expected {TRIALS}",
+                4 * TRIALS
+            )));
+        }
+        if self.between == 0 && EARLY_ONE_IN * early > trials {
+            return Err(Failure::Test(format!(
+                "the sector after the one just read arrives early in {early} of {trials} trials"
             )));
         }
         Ok((early, trials))
     }
 
     /// Returns the number of random LBNs that complete at a different phase from most, and the
-    /// number of trials.
+    /// number of trials. Fails if fewer than half of them do.
     fn phases(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const PLACES: u32 = 24;
         let mut seen: Vec<SimTime> = Vec::new();

@@ -2,9 +2,9 @@
 //!
 //! A layout is two sequences with one element per track: the step of cylinder and surface to the
 //! track, and the slots that it uses. Each sequence is stored as runs of equal elements. The
-//! prediction finds the last place at which the runs matched the latest ones, and repeats the runs
-//! after it. This covers cylinders, serpentines of any width and spares at regular intervals of
-//! cylinders, because each of these is a repetition of runs.
+//! prediction finds the earlier place at which the most runs match the latest ones, and repeats the
+//! runs after it. This covers cylinders, serpentines of any width and spares at regular intervals
+//! of cylinders, because each of these is a repetition of runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(super) fn step(from: TrackAddress, to: TrackAddress) -> Step {
     }
 }
 
-/// The number of runs that are stored. A repetition can be half as long.
+/// The largest number of runs that are stored. A repetition can be half as long.
 const RUNS_MAX: usize = 512;
 /// The largest number of runs compared to measure how well a repetition fits.
 const FIT_MAX: usize = 128;
@@ -91,8 +91,9 @@ impl<T: Copy + PartialEq> Runs<T> {
         (fit > 0).then_some(usize::MAX - lag)
     }
 
-    /// Returns the predicted runs. The iterator is endless.
-    fn next(&self, lag: usize) -> impl Iterator<Item = (T, u64)> {
+    /// Returns the runs that follow if the sequence repeats after `lag` runs. The iterator is
+    /// endless.
+    fn predicted_runs(&self, lag: usize) -> impl Iterator<Item = (T, u64)> {
         let last = self.runs.len() - 1;
         let begun = self.runs[last].1;
         let first = last - lag;
@@ -121,7 +122,7 @@ pub(super) struct Pattern {
     /// The score that selects what predicts a track's slots: the last track on its surface if the
     /// score is positive; otherwise the repetition, or the previous track if there is none. It is
     /// updated where the slots change.
-    surface_decides: i32,
+    surface_score: i32,
 }
 
 impl Pattern {
@@ -131,7 +132,7 @@ impl Pattern {
             steps: Runs::new(),
             slots: Runs::new(),
             by_surface: BTreeMap::new(),
-            surface_decides: 0,
+            surface_score: 0,
         }
     }
 
@@ -147,10 +148,10 @@ impl Pattern {
             .runs
             .back()
             .is_some_and(|run| run.0 != track.slots)
-            && let Some(sectors) = self.by_surface.get(&surface)
+            && let Some(previous) = self.by_surface.get(&surface)
         {
-            let right = if *sectors == track.slots { 1 } else { -1 };
-            self.surface_decides = (self.surface_decides + right).clamp(-2, 6);
+            let change = if *previous == track.slots { 1 } else { -1 };
+            self.surface_score = (self.surface_score + change).clamp(-2, 6);
         }
         self.slots.push(track.slots, 1);
         self.by_surface.insert(surface, track.slots);
@@ -184,25 +185,25 @@ impl Pattern {
 
     fn steps_ahead(&self) -> Box<dyn Iterator<Item = Step> + '_> {
         match (self.steps.repetition(), self.steps.runs.back()) {
-            (Some(lag), _) => Box::new(one_by_one(self.steps.next(lag))),
+            (Some(lag), _) => Box::new(one_by_one(self.steps.predicted_runs(lag))),
             (None, Some(&(step, _))) => Box::new(std::iter::repeat(step)),
             (None, None) => Box::new(std::iter::empty()),
         }
     }
 
     fn slots_ahead(&self) -> Option<impl Iterator<Item = Slots>> {
-        if self.surface_decides > 0 {
+        if self.surface_score > 0 {
             return None;
         }
         let lag = self.slots.repetition()?;
-        Some(one_by_one(self.slots.next(lag)))
+        Some(one_by_one(self.slots.predicted_runs(lag)))
     }
 
     fn without_repetition(&self, surface: Surface) -> Option<Slots> {
-        let sectors = self.by_surface.get(&surface);
+        let previous = self.by_surface.get(&surface);
         let last = self.slots.runs.back().map(|run| run.0);
-        match sectors {
-            Some(sectors) if self.surface_decides > 0 => Some(*sectors),
+        match previous {
+            Some(previous) if self.surface_score > 0 => Some(*previous),
             _ => last,
         }
     }

@@ -75,7 +75,7 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     let is_too_fast = why.contains("read: reading the same sector again takes 0.")
         && why.contains("faster than any disk turns (3 ms at 20,000 RPM)");
     let has_no_period = why.contains("read: the same sector, read at random times, takes a median")
-        && why.contains("does not arrive at multiples of any revolution from 3 to 30 ms");
+        && why.contains("are not multiples of any revolution from 3 to 30 ms apart");
     assert!(is_too_fast || has_no_period, "{why:?}");
 }
 

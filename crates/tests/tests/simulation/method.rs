@@ -104,7 +104,7 @@ fn read_ahead_alone_is_noticed() {
     let qualified = qualify(&mut target).unwrap();
     assert_eq!(qualified.method, TimingMethod::ReadInterleaved);
     for rejected in &qualified.rejected[1..] {
-        let early = "the sector after the one just read arrives before its turn in 24 of 24 trials";
+        let early = "the sector after the one just read arrives early in 24 of 24 trials";
         assert_eq!(rejected.why, early, "{:?}", rejected.method);
     }
 }

@@ -41,12 +41,13 @@ pub(super) struct ConstantSteps {
 }
 
 /// A repeating section: tracks in a pattern that repeats. The last repetition may be incomplete.
+/// Tracks without a repetition form a section too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepeatingSection {
     pub(super) first: usize,
     pub(super) tracks: usize,
     pub(super) runs: Vec<ConstantSteps>,
-    /// The number of cylinders from one repetition to the next.
+    /// The number of cylinders from one repetition to the next, or 0 if the runs do not repeat.
     pub(super) advance: i32,
 }
 
@@ -84,8 +85,8 @@ impl RepeatingSection {
                 before += run.tracks;
                 continue;
             }
-            // For some runs, the track within the run determines the repetition; for others, the
-            // repetition determines the track.
+            // If the step changes the surface, there is one candidate. Otherwise there is one for
+            // each repetition whose run may reach the cylinder.
             for k in candidates(run, spot, self.advance) {
                 let here = run.at.plus(run.step, k as i64);
                 let distance = spot.cylinder - here.cylinder;
@@ -111,7 +112,7 @@ impl RepeatingSection {
     }
 }
 
-/// Returns the tracks of a run that may be at a position in some repetition.
+/// Returns the indices in a run of the tracks that may be at a position in some repetition.
 fn candidates(run: &ConstantSteps, spot: TrackPosition, advance: i32) -> Vec<usize> {
     if run.step.surface != 0 {
         let k = (spot.surface - run.at.surface) / run.step.surface;
@@ -200,9 +201,8 @@ impl TrackLayout {
 /// A function that returns the position of a track.
 type Places<'a, E> = dyn FnMut(usize) -> Result<TrackPosition, E> + 'a;
 
-/// Learns the layout of `tracks` tracks from a function that returns the position of one.
-/// `test_points` are the tracks, in ascending order, at which the pattern may change unnoticed. The
-/// pattern is tested at each of them.
+/// Learns the layout of `tracks` tracks from a function that returns the position of one. The
+/// pattern is always tested at the tracks `test_points`, which are in ascending order.
 pub(super) fn learn<E>(
     tracks: usize,
     test_points: &[usize],
@@ -247,8 +247,7 @@ fn learn_section<E>(
             found.tracks = count_predicted(first, found.tracks, test_points, place, &mut |k| {
                 found.spot(k)
             })?;
-            // Sections that begin alike may differ later, so a repetition must occur at least
-            // twice.
+            // A few runs may be alike by chance, so two whole repetitions must be as predicted.
             if found.tracks >= 2 * found.period() {
                 if skip == 0 {
                     return Ok(found);
@@ -267,7 +266,7 @@ fn learn_section<E>(
     })
 }
 
-/// Returns the run of tracks with a constant step that starts at `first`.
+/// Returns the run of tracks that starts at `first` and has a constant step.
 fn learn_run<E>(
     first: usize,
     tracks: usize,
@@ -283,7 +282,7 @@ fn learn_run<E>(
         });
     }
     let step = place(first + 1)?.minus(at);
-    // A step that changes both surface and cylinder does not belong to a run.
+    // The step of a run changes either the surface or the cylinder.
     if (step.cylinder != 0) == (step.surface != 0) {
         return Ok(ConstantSteps {
             at,
@@ -301,8 +300,8 @@ fn learn_run<E>(
     })
 }
 
-/// Returns how many tracks, starting at `first` and at most `max`, are at their predicted
-/// positions.
+/// Returns how many consecutive tracks from `first` on are at their predicted positions, at most
+/// `max`.
 fn count_predicted<E>(
     first: usize,
     max: usize,
@@ -349,7 +348,7 @@ fn count_predicted<E>(
             bad = middle;
         }
     }
-    // The last test may have failed only for the track before it, which was then found to be right.
+    // The track before `bad` is `good`, so `bad` itself is not where it was predicted.
     Ok(bad)
 }
 
@@ -417,7 +416,7 @@ mod tests {
                     Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
                         .unwrap();
                 let tracks = geometry.track_count() as usize;
-                // These tracks correspond to zone changes in a map, where the track sizes change.
+                // The zones' first tracks. A map of a drive shows them by a change of track size.
                 let starts = geometry
                     .zones()
                     .iter()

@@ -77,8 +77,8 @@ const SAMPLES_FEW: usize = 12;
 const NEAR_DEVIATIONS: f64 = 5.0;
 /// The same for few samples. Their spread is often too small by chance, so the limit is wider.
 const NEAR_DEVIATIONS_FEW: f64 = 10.0;
-/// The distance from the median within which a sample always counts. It covers the rounding of
-/// equal samples.
+/// The distance from the median within which a sample always counts, in the unit of the samples. It
+/// covers the rounding of equal samples.
 const NEAR_ALWAYS: f64 = 1e-9;
 
 /// A value and the half width of its 95 % confidence interval.

@@ -2,7 +2,7 @@
 //!
 //! This is Worthington's MTBRC ("On-line extraction of SCSI disk drive parameters", 1995): of all
 //! times between the completions of two requests, the minimum contains no rotational wait. Here the
-//! second request is sent when its sector is due after a trial time. It either catches the sector
+//! second request is sent a trial time before its sector has passed. It either catches the sector
 //! or completes a revolution late, and bisection finds the minimum. Each trial gives one bit,
 //! however noisy its time is, because only whole revolutions are distinguished.
 
@@ -14,21 +14,21 @@ use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 use traxtent_units::turns::fraction;
 
-/// The number of reads of one sector that determine the angle of the second sector.
+/// The number of reads that determine the angle of the second sector in [`min_time`].
 const ANGLE_READS: usize = 5;
-/// The same for other requests, for one or more sectors.
+/// The number of requests that do so in [`min_time_by`].
 const ANGLE_REQUESTS: usize = 7;
 /// The number of trials after which the result is no longer checked.
 const CHECKED_TRIALS_MAX: u64 = 60;
 /// The largest number of trials. A search in a correct range takes about ten.
 const TRIALS_MAX: u64 = 80;
-/// The number of attempts at a trial whose reading is off the angle.
+/// The largest number of attempts at a trial. It is repeated if its reading is off the angle.
 const TRIAL_ATTEMPTS: u32 = 8;
 
-/// The number of readings that determine the angle of a sector that is read again.
+/// The number of reads that determine the angle of the sector in [`min_time_again`].
 const AGAIN_ANGLE_READS: usize = 25;
-/// The distance by which the search goes back if its lower bound catches the sector, in units of
-/// its precision.
+/// The distance by which the lower bound is reduced if it catches the sector, as a multiple of the
+/// desired precision.
 const BACK_PRECISIONS: f64 = 4.0;
 
 /// A pair of sectors, and the parameters of the search.
@@ -110,7 +110,8 @@ pub(super) fn min_time_again(
     const HALF_WIDTH_MS: f64 = 0.001;
     /// The minimum and the maximum number of reads.
     const READS: (f64, f64) = (300.0, 3_000.0);
-    // Trials are on both sides of the expected time. A miss costs an additional revolution.
+    // Trials are on both sides of the expected time. Most are above it, because a miss costs an
+    // additional revolution.
     let unsure = 2.0 * watch.deviation();
     let angle = watch.sector_angle(lbn, AGAIN_ANGLE_READS)?.value;
     let wanted = 1.96 * watch.deviation() / HALF_WIDTH_MS;
@@ -219,8 +220,8 @@ fn search(
                     break;
                 }
             } else if !checked && samples < CHECKED_TRIALS_MAX {
-                // One failure in a thousand is an additional revolution that the drive itself
-                // caused.
+                // The trial at the lower bound may have failed because the drive itself caused an
+                // additional revolution, like one failure in a thousand. So it is repeated.
                 checked = true;
                 samples += 1;
                 if catches(watch, &pair, target.value, lower, (from, to))? {

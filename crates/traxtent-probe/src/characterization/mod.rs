@@ -61,7 +61,7 @@ use traxtent_units::{Lbn, Sectors};
 pub struct CharacterizeOptions {
     /// Whether writes are allowed. Figures of writes require them, and overwritten data is lost.
     pub destructive: bool,
-    /// The seed of the random choices of places.
+    /// The seed of all random choices, such as those of tracks and pauses.
     pub seed: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct Characterization {
     pub drive_ms: f64,
 }
 
-/// The dotted paths that figures may have in a profile.
+/// The sections and dotted keys of a profile for which a fitted profile states the provenance.
 const PROFILE_PATHS: &[&str] = &[
     "sector",
     "overheads",
@@ -311,9 +311,10 @@ fn layout(
 struct Movement {
     overhead: Estimate,
     zero_latency: bool,
-    /// The time of a head switch, limited to what the crossings that were made in time allow.
+    /// The time of a head switch, shortened if necessary so that the track crossings that lost no
+    /// revolution on the drive lose none in the fitted profile.
     head_switch_ms: f64,
-    /// The seek curve, with its first step limited in the same way.
+    /// The seek curve. Its point for one cylinder is shortened in the same way.
     seek: Vec<(u32, Estimate)>,
 }
 
@@ -438,8 +439,8 @@ fn by_translation(
     })
 }
 
-/// Returns the tracks at which the layout is always tested. They are at even distances, near the
-/// first and last tracks of each usual size, where zones begin and end, and midway between these.
+/// Returns the tracks at which the layout is always tested: some at even distances, and, for each
+/// usual size, some near its first and last tracks, where zones begin and end, and one midway.
 fn test_points(tracks: &[MappedTrack]) -> Vec<usize> {
     let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
     for track in tracks {

@@ -41,7 +41,7 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
             let vote = &mut votes[Order::ALL
                 .iter()
                 .position(|o| *o == order)
-                .expect("all are listed")];
+                .expect("`ALL` lists every order")];
             vote.0 += section.tracks;
             vote.1 = vote.1.or(width);
         }
@@ -50,7 +50,7 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
         .into_iter()
         .enumerate()
         .max_by_key(|(_, vote)| vote.0)
-        .expect("there are six");
+        .expect("there are six orders");
     if tracks * 2 <= total {
         return irregular;
     }
@@ -92,13 +92,13 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
         steps(&|run| run.step.cylinder > 0) && steps(&|run| run.step.cylinder < 0);
     let visits: Vec<i32> = section.runs.iter().map(|run| run.at.surface).collect();
     let next = visits.iter().cycle().skip(1);
-    let mut turns = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
+    let mut surface_changes = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
     // At the end of a group of cylinders, surface-forward orders return from the last surface to
     // the first; surface-alternating orders stay on the last surface.
     let surface_alternates = if surfaces == 2 {
-        merged(section) || turns.any(|apart| apart == 0)
+        merged(section) || surface_changes.any(|apart| apart == 0)
     } else {
-        turns.all(|apart| apart <= 1)
+        surface_changes.all(|apart| apart <= 1)
     };
     let width = section.runs.iter().map(|run| run.tracks).min()? as u32;
     let order = match (seek_alternates, surface_alternates) {
@@ -115,8 +115,8 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
     Some((order, Some(width)))
 }
 
-/// Returns whether each run consists of two passes over one surface: the last pass of a group of
-/// cylinders and the first pass of the next group.
+/// Returns whether the section has two runs, each of which consists of two passes over one surface:
+/// the last pass of a group of cylinders and the first pass of the next group.
 fn merged(section: &RepeatingSection) -> bool {
     let starts: Vec<i32> = section.runs.iter().map(|run| run.at.cylinder).collect();
     section.runs.len() == 2 && starts[0] != starts[1]

@@ -32,7 +32,7 @@ use traxtent_units::request::Request;
 /// The largest physical sector that is sought, in bytes.
 const PHYSICAL_BYTES_MAX: u32 = 4096;
 
-/// The smallest error of the median of some completions, in sectors, even on a steady host.
+/// The smallest standard error that is assumed for a median of completions, in sectors.
 const ERROR_SECTORS_MIN: f64 = 0.1;
 /// The largest distance from a whole number of revolutions at which a write counts as late by that
 /// number.
@@ -64,7 +64,7 @@ pub(super) struct Physical {
 }
 
 impl Physical {
-    /// Reads LBNs one by one in the middle of some tracks.
+    /// Determines the grouping by reading neighbouring LBNs one by one, on random tracks.
     pub(super) fn by_reads(
         watch: &mut Stopwatch<'_>,
         tracks: &[MappedTrack],
@@ -84,7 +84,8 @@ impl Physical {
         })
     }
 
-    /// Writes physical sectors in part and as a whole. Their data is lost.
+    /// Determines the grouping by writing physical sectors in part and as a whole. Their data is
+    /// lost.
     pub(super) fn by_writes(
         &mut self,
         watch: &mut Stopwatch<'_>,
@@ -107,7 +108,7 @@ impl Physical {
         }
     }
 
-    /// The grouping as measured, or as the drive reports if it could not be measured.
+    /// The grouping as measured, or as the drive reports if no measurement is conclusive.
     pub(super) fn grouping(&self) -> SectorGrouping {
         match (self.writes, self.reads) {
             (Some(GroupingResult::Known(grouping)), _) => grouping,
@@ -155,11 +156,11 @@ impl Physical {
             unit: "bytes",
             how: match (self.writes, self.reads) {
                 _ if most(self.logical_bytes) == 1 => {
-                    "no disk has physical sectors larger than this one's logical ones"
+                    "no disk has physical sectors larger than the logical sectors of this one"
                 }
                 (Some(GroupingResult::Known(_)), _) => {
-                    "writes of a physical sector's length at every shift: those that cover sectors in part \
-                     take an additional revolution"
+                    "writes of a physical sector's length at every shift: whether those that cover sectors \
+                     in part take an additional revolution"
                 }
                 (_, GroupingResult::Known(_)) => {
                     "completions of neighbouring LBNs: whether they advance with each LBN or step by a \
@@ -280,8 +281,8 @@ fn steps(
     Ok(GroupingResult::Unclear)
 }
 
-/// Returns every possible result with its sum of squared residuals, in standard errors, the best
-/// first.
+/// Returns every possible grouping with its sum of squared residuals, in squared standard errors,
+/// the best first.
 fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     let most = late.len() as u32;
     let middles: Vec<f64> = late.iter().map(|samples| median(samples)).collect();
@@ -295,7 +296,7 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     // The standard error of the median of n normally distributed samples.
     let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(ERROR_SECTORS_MIN);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
-    let left = |grouping: SectorGrouping| {
+    let squared_residuals = |grouping: SectorGrouping| {
         let expected: Vec<f64> = (0..most)
             .map(|lbn| {
                 let lbn = Lbn(u64::from(lbn) + u64::from(most));
@@ -315,7 +316,7 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     });
     let mut groupings: Vec<(SectorGrouping, f64)> = std::iter::once(SectorGrouping::SINGLE)
         .chain(steps)
-        .map(|grouping| (grouping, left(grouping)))
+        .map(|grouping| (grouping, squared_residuals(grouping)))
         .collect();
     groupings.sort_by(|a, b| a.1.total_cmp(&b.1));
     groupings

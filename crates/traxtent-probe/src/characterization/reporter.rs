@@ -11,7 +11,7 @@ pub struct CharacterizeProgress {
     pub done: f64,
 }
 
-/// Collects figures and notes, and passes the progress on.
+/// Collects figures and notes, and reports the progress.
 pub(super) struct Reporter<'a> {
     pub(super) figures: Vec<Measurement>,
     pub(super) notes: Vec<String>,

@@ -18,7 +18,7 @@ impl SectorGrouping {
         first: 0,
     };
 
-    /// Returns how many LBNs of its physical sector come before this one.
+    /// Returns how many LBNs come before this one in its physical sector.
     fn within(self, lbn: Lbn) -> u64 {
         let (sectors, first) = (u64::from(self.sectors), u64::from(self.first));
         (lbn.0 + sectors - first) % sectors

@@ -1,9 +1,8 @@
 //! Overhead, head switch and seek curve.
 //!
-//! On a drive without zero-latency access, these follow from the minimum time from one sector to
-//! another ([`super::min_time`]). A drive with zero-latency access is faster to measure: a read of
-//! a whole track begins where the head arrives and ends a revolution later, so one timing gives one
-//! seek time.
+//! These follow from the minimum time from one sector to another ([`super::min_time`]). On a drive
+//! with zero-latency access, the seek curve is faster to measure: a read of a whole track begins
+//! where the head arrives and ends a revolution later, so one timing gives one seek time.
 
 use super::angles::Angles;
 use super::layout::{TrackLayout, TrackPosition};
@@ -21,13 +20,13 @@ use traxtent_units::{Lbn, Sectors};
 const ARRIVAL_DISTANCES: usize = 190;
 /// The number of timings of each of these distances.
 const ARRIVAL_TIMINGS: usize = 5;
-/// The largest number of timings for a whole curve.
+/// The largest number of timings for a whole curve. Only the last distance may exceed it.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
 /// The number of distances on the curve of a drive without zero-latency access, each of which needs
 /// a search.
 const SEARCHED_DISTANCES: usize = 105;
-/// The number of timings that must be left for another distance.
+/// The number of timings that must be left if another distance is to be measured.
 const TIMINGS_LEFT_MIN: u64 = 8;
 
 /// The number of places at which the overhead is measured, on a steady and on an unsteady host. The
@@ -45,7 +44,7 @@ const SWITCH_NEAR_MS: f64 = 0.06;
 /// The precision of a search, in milliseconds, on a steady and on an unsteady host: less than a
 /// sector takes to pass, if the host allows it.
 const FINEST_MS: (f64, f64) = (0.0003, 0.005);
-/// The number of whole tracks that are read from random angles.
+/// The number of reads of whole tracks from random angles.
 const WHOLE_TRACKS: usize = 32;
 
 /// The distance, in milliseconds, on either side of the value expected from many points of the
@@ -72,7 +71,7 @@ pub(super) struct KnownDrive<'a> {
     pub(super) tracks: &'a [MappedTrack],
     pub(super) layout: &'a TrackLayout,
     pub(super) angles: &'a Angles,
-    /// The grouping of LBNs that a read of one LBN covers.
+    /// The grouping of LBNs into physical sectors, as reads show it.
     pub(super) grouping: SectorGrouping,
 }
 
@@ -93,7 +92,7 @@ impl KnownDrive<'_> {
     }
 
     /// Returns two random tracks that are `distance` cylinders and `surface_step` surfaces apart,
-    /// in either order. Returns `None` if none are found.
+    /// in either order. The first surface follows the last one. Returns `None` if none are found.
     pub(super) fn pair(
         &self,
         watch: &mut Stopwatch<'_>,
@@ -225,8 +224,8 @@ fn finest(watch: &Stopwatch<'_>) -> f64 {
     }
 }
 
-/// Returns the mean of a few searches, with an interval no narrower than the errors of the angles
-/// that they use.
+/// Returns the mean of a few searches. Its interval is no narrower than the one that follows from
+/// the half widths of the searches, `widths`.
 fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
     if samples.is_empty() {
         return Estimate::default();
@@ -376,7 +375,7 @@ fn arrival(
             Err(error) => return Err(error),
         }
     }
-    // For five samples, the median is safer than the mean.
+    // For so few samples, the median is safer than the mean.
     Ok((!samples.is_empty()).then(|| {
         let middle = median(&samples);
         let sector = watch.period / f64::from(known.angles.patches[0].runs[0].slots);

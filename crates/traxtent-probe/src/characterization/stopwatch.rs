@@ -16,9 +16,10 @@ use traxtent_units::{Lbn, SimTime};
 
 /// The time for which a reading of the reference sector can be used for angles, in milliseconds.
 const REFERENCE_AGE_MAX_MS: f64 = 2_000.0;
-/// The number of readings of the reference sector at a time.
+/// The number of reads of the reference sector at a time.
 const REFERENCE_READS: usize = 9;
-/// The largest number of references to which the speed is fitted.
+/// The number of latest readings to which the speed is fitted. Each is the mean of
+/// [`REFERENCE_READS`] reads.
 const REFERENCES_KEPT: usize = 32;
 /// The distance from the expected angle, in milliseconds, beyond which a reading counts as delayed.
 pub(super) const OFF_ANGLE_MS: f64 = 0.2;
@@ -31,7 +32,8 @@ const SPEED_READS: usize = 64;
 /// The plausible times of a revolution of a disk, in milliseconds. Responses that would need more
 /// than 20,000 revolutions per minute come from a cache. No disk turns as slowly as 300 per minute.
 const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
-/// One in this many readings may be off the angle, because the host received its completion late.
+/// One in this many intervals between readings may not be whole revolutions, because the host
+/// received a completion late.
 const OFF_ANGLE_ONE_IN: usize = 4;
 /// Half the number of readings to which the period is fitted first. The number doubles with each
 /// fit, to avoid miscounting revolutions.
@@ -255,7 +257,7 @@ impl<'a> Stopwatch<'a> {
         else {
             return Estimate::default();
         };
-        // Each end is the mean of nine readings. Their scatter is that of the line's points.
+        // Both ends are points of the line, so their standard deviation is that of its points.
         let (_, slope, deviation) = line(&self.references);
         let turns = (last - first).max(1.0);
         Estimate {
@@ -286,7 +288,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Returns the first time, from `ms` on, at which the platter has the given angle.
+    /// Returns the first time, at or after `ms`, at which the platter has the given angle.
     pub(super) fn next(&self, ms: f64, angle: f64) -> f64 {
         ms + fraction(angle - self.angle(ms)) * self.period
     }
@@ -300,7 +302,7 @@ impl<'a> Stopwatch<'a> {
             angles.push(self.angle(completed));
         }
         // Centre on the reading that most others are near, because any of them may be late.
-        let near = |a: &f64| {
+        let median_distance = |a: &f64| {
             median(
                 &angles
                     .iter()
@@ -310,7 +312,7 @@ impl<'a> Stopwatch<'a> {
         };
         let centre = *angles
             .iter()
-            .min_by(|a, b| near(a).total_cmp(&near(b)))
+            .min_by(|a, b| median_distance(a).total_cmp(&median_distance(b)))
             .expect("reads > 0");
         let around: Vec<f64> = angles.iter().map(|a| wrapped(a - centre)).collect();
         let estimate = Estimate::of(&around);

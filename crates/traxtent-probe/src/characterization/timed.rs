@@ -6,8 +6,8 @@
 //! between passes show how many passes share their cylinders.
 //!
 //! Properties that affect neither skews nor times are not found: whether every cylinder begins with
-//! the same head, unless a head switch takes longer than a step of one cylinder; the order in which
-//! passes take surfaces, unless a head switch takes longer than the seeks; and heads or passes
+//! the same head, unless a head switch takes longer than a step of one cylinder; the order of the
+//! passes' surfaces, unless a head switch takes longer than the seeks; and heads or passes
 //! between which the skew is the same as within them. Zones are recognized by the track sizes in
 //! the map.
 
@@ -173,8 +173,8 @@ fn pattern(
     let step = time(watch, 0, 1)?;
     let across = time(watch, 0, length - 1)?;
     if length <= HEADS_MAX && across - step < ALIKE_MS {
-        // These are the heads of a cylinder. If a switch takes longer than a step to the next
-        // cylinder, its absence is detectable.
+        // These are the heads of a cylinder. If a head switch takes longer than a step of one
+        // cylinder, a step without a switch is detectable.
         let onward = time(watch, length - 1, length)?;
         let order = if onward < step - ALIKE_MS {
             Order::HeadFirstAlternating
@@ -208,8 +208,8 @@ fn pattern(
             .map(|pass| time(watch, 0, opposite(pass, back)))
             .collect::<Result<Vec<f64>, ProbeError>>()
     };
-    // If the turn is shorter than the seek across a pass, the next pass runs back. Otherwise, the
-    // turn is such a seek, or a slow head switch takes as long.
+    // If the move to the next pass is shorter than the seek across a pass, that pass runs back.
+    // Otherwise, the move is such a seek, or a head switch that takes as long.
     let back = times(true)?;
     let order = if turn < across - ALIKE_MS {
         (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
@@ -278,8 +278,8 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
 fn surfaces(times: &[f64], near: f64) -> usize {
     let alike = |surfaces: usize| {
         (0..=times.len() / surfaces).all(|group| {
-            // The first pass of a group may be on the first track's own surface, which saves the
-            // switch.
+            // The first pass of a group is left out: it may be on the first track's own surface,
+            // which saves the switch.
             let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
             let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
             let (low, high) = bounds(&times);
@@ -305,7 +305,8 @@ fn bounds(times: &[f64]) -> (f64, f64) {
 }
 
 /// Returns a geometry with the pattern in every zone, and with one sector per track. In the first
-/// zone, the first run has `partial` tracks, because the drive reserves the tracks before them.
+/// zone, the first complete run begins at track `partial`. The tracks that the run before it lacks
+/// are assumed to be reserved.
 fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for track in tracks {

@@ -1,5 +1,5 @@
-//! Properties that only writes show: overheads, settling, write-back and the buffer space for
-//! writes.
+//! Properties that only writes show: overheads, settling, seeks, zero-latency access, write-back
+//! and the buffer space for writes.
 
 use super::crossing::{bounds, crossings};
 use super::measurement::{Estimate, Measurement};
@@ -23,8 +23,8 @@ pub(super) struct Writes {
     pub(super) miss_after_write_ms: Option<f64>,
     pub(super) sector_ms: Option<f64>,
     pub(super) zero_latency: Option<bool>,
-    /// By distance: the additional time of a seek before a write compared with one before a read,
-    /// apart from settling.
+    /// By distance: the additional time, in milliseconds, of a seek before a write compared with
+    /// one before a read, apart from settling.
     pub(super) seek_extra: Vec<(u32, f64)>,
     /// Whether a write completes once it is in the buffer.
     pub(super) write_back: bool,
@@ -92,13 +92,13 @@ const SEEK_EXTRA_MS_MIN: f64 = 0.04;
 
 /// The lengths of the writes that the buffer may accept, in sectors.
 const BUFFERED_LENGTHS: [u32; 2] = [1, 64];
-/// The number of buffered writes of each length, on a steady and on an unsteady host. Whether the
-/// next sector is caught after a write is a matter of microseconds.
+/// The number of buffered writes of each length, on a steady and on an unsteady host. An unsteady
+/// host needs many, because microseconds decide whether the next sector is caught after a write.
 const BUFFERED_WRITES: (usize, usize) = (12, 300);
-/// The pause after a read after which the arm is idle, in revolutions.
+/// The pause after a read, in revolutions. At its end, the arm is idle.
 const IDLE_TURNS: f64 = 2.0;
-/// The response time, in revolutions, below which a write was not on the media: on distant
-/// cylinders, half a revolution and a seek are usual.
+/// The response time, in revolutions, below which a write cannot have reached the media: on a
+/// distant cylinder, that usually takes a seek and half a revolution.
 const BUFFERED_TURNS_MAX: f64 = 0.4;
 /// One in this many buffered writes may take longer than [`BUFFERED_TURNS_MAX`], because the host
 /// received its completion late.
@@ -109,7 +109,7 @@ const FOLLOWING_WRITES: usize = 12;
 const WRITTEN_TURNS: f64 = 6.0;
 /// The number of bursts of writes.
 const BURSTS: usize = 5;
-/// The number of writes by which a burst exceeds the number of segments.
+/// The largest number of writes by which a burst exceeds the number of segments.
 const BURST_EXCESS: u32 = 4;
 /// The minimum additional time of a write that waits for the media, compared with one that the
 /// buffer accepts, in revolutions.
@@ -186,8 +186,8 @@ impl WriteProbe<'_, '_> {
         );
         self.found.miss_after_read_ms = Some(after_read.or_zero().max(0.0));
         self.found.miss_after_write_ms = Some(after_write.or_zero().max(0.0));
-        // The overhead after a read is known more precisely. It is used unless the interval
-        // excludes it.
+        // The overhead of a read after a read is known more precisely. It is used unless the
+        // interval of the measured overhead excludes it.
         let differs = (read_after.value - self.reads.overhead_ms).abs() > read_after.half_width;
         self.found.read_after_write_ms = differs.then(|| read_after.or_zero().max(0.0));
         Ok(after_read)
@@ -253,7 +253,7 @@ impl WriteProbe<'_, '_> {
     }
 
     /// Measures the additional time, apart from settling, of a seek before a write compared with
-    /// one before a read. The first step takes at most `step_most`.
+    /// one before a read. A seek before a write over one cylinder takes at most `step_most`.
     fn seeks(&mut self, overhead: f64, step_most: f64) -> Result<(), ProbeError> {
         let settle = self.found.settle_ms;
         self.found.seek_extra = self.seek_extra(overhead, settle)?;
@@ -271,8 +271,8 @@ impl WriteProbe<'_, '_> {
         Ok(())
     }
 
-    /// Measures seeks before writes at a few distances. Returns an empty list if they take no
-    /// longer than settling and a seek before a read.
+    /// Measures seeks before writes at a few distances. Returns an empty list if, on average, they
+    /// take nearly as long as seeks before reads plus settling.
     fn seek_extra(&mut self, overhead: f64, settle: f64) -> Result<Vec<(u32, f64)>, ProbeError> {
         let (known, grouping, curve) = (self.known, self.reads.grouping, self.reads.seek);
         let mut extra: Vec<(u32, f64)> = Vec::new();

@@ -22,7 +22,8 @@ pub(super) const KNOWN: [Sparing; 7] = [
     Sparing::SectorsAtCylinderFrontSlipToEnd,
 ];
 
-/// The number of cylinders in which spares are sought. Ranges may be half as wide.
+/// The number of cylinders at whose ends spares are sought. Ranges of cylinders that share spares
+/// may be half as wide.
 const SCAN_MAX: u32 = 40;
 
 /// A side of a cylinder on which spares may be.

@@ -74,8 +74,8 @@ impl Dixtrac<'_, '_, '_> {
         }))
     }
 
-    /// Returns the tracks of the next `reach` regions that hold LBNs, and the track that should
-    /// follow them.
+    /// Returns the tracks with LBNs in the next `reach` regions, and the track that should follow
+    /// them.
     fn plan_ahead(&self, zone: &Zone, mut from: PlanStart, reach: u64) -> Vec<PlannedTrack> {
         let bad = self.translator.bad();
         let mut plan: Vec<PlannedTrack> = Vec::new();
@@ -99,7 +99,7 @@ impl Dixtrac<'_, '_, '_> {
                 break;
             }
         }
-        // Nothing follows the drive's last track.
+        // At the drive's end, an empty track follows.
         let beyond = plan
             .iter()
             .position(|track| track.start >= self.translator.end);

@@ -11,13 +11,14 @@
 //!    how many LBNs the bad sectors before it still have. This also checks all predictions so far.
 //!
 //! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
-//! deviations might compensate each other. Layouts that this expertise does not cover end the
-//! prediction: serpentines, surfaces of different sizes, irregular layouts, and drives without
-//! defect lists. There the tracks are found as in [`walk`](mod@super::walk), and the expertise is
-//! tried again after increasing numbers of tracks. A note gives the number of walked tracks.
+//! deviations might compensate each other. The expertise does not cover seek-first orders, surfaces
+//! of different sizes and irregular layouts. There the tracks are found as in
+//! [`walk`](mod@super::walk), and the expertise is tried again after increasing numbers of tracks.
+//! On a drive without defect lists, all tracks are found in this way. A note gives the number of
+//! walked tracks.
 //!
-//! Not covered: the order of DIXtrac's own requests, which translates each track of each zone's
-//! first cylinders several times.
+//! Not covered: DIXtrac's own sequence of requests, in which each track of each zone's first
+//! cylinders is translated several times.
 
 mod expert;
 mod follow;
@@ -36,7 +37,7 @@ use zone::{PlanStart, SparingRule, Zone};
 
 /// The number of LBNs across the drive that are translated to count surfaces.
 const SURVEYED: u64 = 64;
-/// The largest number of tracks in a plan.
+/// The number of tracks above which a plan does not grow.
 const REACH_MAX: u64 = 1 << 16;
 /// The largest number of regions with defects on which schemes are compared.
 const TRIED_DEFECTIVE: u64 = 4;
@@ -49,7 +50,7 @@ struct Dixtrac<'t, 'a, 's> {
     translator: Translator<'t>,
     out: TrackOutput<'a, 's>,
     surfaces: u16,
-    /// The scheme of the last zone.
+    /// The sparing scheme that last predicted a region without error.
     usual: Option<Sparing>,
     /// The size of the last track.
     expected: Option<u64>,
@@ -57,7 +58,7 @@ struct Dixtrac<'t, 'a, 's> {
     tracks_to_walk: u64,
     walked: u64,
     predicted: u64,
-    /// The LBN at which the expertise first failed.
+    /// The LBN at which the expertise first failed twice in a row.
     first_failure: Option<u64>,
 }
 
@@ -333,8 +334,8 @@ impl Dixtrac<'_, '_, '_> {
             .map(|(_, zone)| zone))
     }
 
-    /// Returns the number of regions that a zone predicts without error, tested after each of the
-    /// next regions with defects.
+    /// Returns the number of regions that a zone predicts without error, tested after the first
+    /// region and after each of the next regions with defects.
     fn held(&mut self, zone: &Zone, from: PlanStart) -> Result<u64, ProbeError> {
         let bad = self.translator.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
