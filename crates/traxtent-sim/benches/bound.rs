@@ -3,8 +3,9 @@
 //!
 //! For each request: draw it, find its pieces of tracks, seek, rotate, pass over its sectors,
 //! reserve the bus, and follow the read-ahead until the next request. Left out: the buffer's
-//! contents, queues, the general bus, the components of the response time, and reports. The mean
-//! response time must agree with the simulator's, so the bound does the same work.
+//! contents, queues, buses of other kinds, the components of the response time, and reports. The
+//! mean response time must agree with the simulator's; this shows that the bound does the same
+//! work.
 //!
 //! `cargo bench -p traxtent-sim --bench bound` runs it. With the arguments `WORKLOAD PROGRAM COUNT`
 //! it runs one program once, for a profiler: `small` or `large`, `model` or `bound`, and the number
@@ -25,8 +26,8 @@ use traxtent_workload::{CapacityOnly, NextStep, RequestSource, Synthetic, Worklo
 /// The number of repetitions; the median is reported.
 const RUNS: usize = 7;
 
-/// The greatest relative difference of the mean response times. In the model, some requests find
-/// sectors in the buffer.
+/// The upper bound of the relative difference between the mean response times. They differ because
+/// some requests find sectors in the model's buffer.
 const DIFFERENCE_MAX: f64 = 0.005;
 
 /// A program that serves a workload.
@@ -143,6 +144,7 @@ fn run_bound(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
 /// The pass of the head over the sectors of one piece.
 struct Passed {
     piece: Piece,
+    /// The time at which the head is on the track.
     landed: SimTime,
     /// The time at which the first sector in LBN order begins to pass.
     first: SimTime,
@@ -166,7 +168,7 @@ struct Heads {
     /// The time at which the bus is free.
     bus: SimTime,
     ahead: Option<Passed>,
-    /// The sectors that read-ahead has read.
+    /// The number of sectors that read-ahead has read.
     read_ahead: u64,
 }
 
@@ -288,6 +290,8 @@ fn pass(mechanics: &Mechanics, piece: Piece, landed: SimTime) -> Passed {
     }
 }
 
+/// Returns `first`, `end` and `in_order` of a pass that begins at `slot`, which is `into` slots
+/// after the beginning of the piece.
 fn from_middle(
     mechanics: &Mechanics,
     rotation: &TrackRotation,

@@ -1,5 +1,6 @@
 //! Measures how many allocations and frees per second the allocators perform on one core, on drives
-//! with more than a million tracks, and the size of the table of a track partition layout on them.
+//! with more than a million tracks, and for a track partition layout on these drives, the size of
+//! its table and the time to load it.
 //!
 //! `cargo xtask bench layout` runs it and prints the machine. Argument: the seed.
 #![allow(missing_docs)]
@@ -23,12 +24,13 @@ const RUNS: usize = 5;
 /// The number of allocations in a run.
 const COUNT: u64 = 1_000_000;
 
-/// The number of extents that are live at the same time.
+/// The maximum number of extents that [`scattered`] has allocated at the same time.
 const LIVE: usize = 100_000;
 
 /// The size of a block in bytes.
-const BLOCK: u32 = 8192;
+const BLOCK_BYTES: u32 = 8192;
 
+/// A workload of allocations and frees. It takes a seed, and returns the number of operations.
 type Workload = fn(&mut Allocator, u64) -> u64;
 
 const WORKLOADS: [(&str, Workload); 2] = [("scattered", scattered), ("streams", streams)];
@@ -40,12 +42,12 @@ fn main() {
         .filter_map(|argument| argument.parse().ok());
     let seed = numbers.next().unwrap_or(1);
     println!(
-        "blocks of {BLOCK} bytes, half of the traxtents used in part; one core, processor time, median of {RUNS} runs"
+        "blocks of {BLOCK_BYTES} bytes, half of the traxtents used in part; one core, processor time, median of {RUNS} runs"
     );
     for drive in ["toshiba-p300", "generic-20tb"] {
         let profile = builtin(drive).expect("a built-in drive");
         let geometry = Geometry::build(&profile.geometry).expect("a checked profile");
-        let block_sectors = BLOCK / profile.sector.logical_bytes;
+        let block_sectors = BLOCK_BYTES / profile.sector.logical_bytes;
         let map = TrackMap::from_sizes(geometry.track_sizes());
         println!("\n{drive}: {} tracks", map.len());
         let map = Arc::new(map);
@@ -83,8 +85,8 @@ fn main() {
     }
 }
 
-/// Measures the memory for the table of a track partition layout and the time to load it: with all
-/// tracks alike, and with one different track in each page of the table.
+/// Measures the memory for the table of a track partition layout, first with all tracks alike, then
+/// with one different track in each page of the table; and the time to load the second table.
 fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
     let config = Config {
         id: seed,
@@ -148,7 +150,7 @@ fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
     );
 }
 
-/// Returns the operations per second of one run, without the copy of the allocator.
+/// Returns the operations per second of one run. Copying the allocator is not timed.
 fn rate(used: &Allocator, workload: Workload, seed: u64) -> f64 {
     let mut allocator = used.clone();
     let begun = processor_seconds();
@@ -164,7 +166,7 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Uses a part of every other traxtent: the same blocks for every strategy.
+/// Marks a part of every other traxtent as used: the same blocks for every strategy.
 fn in_use(mut allocator: Allocator, seed: u64) -> Allocator {
     let mut rng = Rng::new(seed);
     let partition = allocator.partition().clone();

@@ -74,8 +74,8 @@ pub struct HitAgreement {
 }
 
 impl HitAgreement {
-    /// Returns the share of the reads on which the model and the drive disagree, those by chance
-    /// included.
+    /// Returns the share of the reads on which the model and the drive disagree, including those on
+    /// which they disagree by chance.
     pub fn disagreement(&self) -> f64 {
         match self.reads {
             0 => 0.0,
@@ -114,9 +114,9 @@ pub struct TimeAgreement {
     pub mean_ms: f64,
     /// The mean measured response time in milliseconds.
     pub measured_mean_ms: f64,
-    /// Half the width of the 95 % interval of the difference of the means, in milliseconds. `None`
-    /// if there are too few requests. The differences are averaged over consecutive requests
-    /// first, since neighbours resemble each other.
+    /// Half the width of the 95 % confidence interval of the difference of the means, in
+    /// milliseconds. `None` if there are too few requests. The differences are averaged over
+    /// consecutive requests first, since neighbours resemble each other.
     pub difference_half_width_ms: Option<f64>,
     /// The demerit in milliseconds.
     pub rms_ms: f64,
@@ -148,7 +148,8 @@ impl TimeAgreement {
 /// computed.
 const BLOCK: usize = 50;
 
-/// The differences between modelled and measured times at about the same seek distance.
+/// The differences between the modelled and the measured times of accesses to the media over
+/// similar seek distances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
     /// The mean seek distance in cylinders.
@@ -158,11 +159,12 @@ pub struct Residual {
     pub quartiles_ms: [f64; 3],
 }
 
-/// Returns the differences of the accesses to the media by seek distance, in ascending order, in
-/// at most `groups` groups of about the same number of requests. Requests of the same distance are
-/// in one group. The accesses over the longest distances are left out if they are too few for a
-/// group. Pauses in traces do not keep the phase of the spindle, so the quartiles are about half a
-/// revolution apart even for a perfect model; the median should be zero at every distance.
+/// Returns the differences of the accesses to the media by seek distance, in ascending order, in at
+/// most `groups` groups of about the same number of requests. Requests of the same distance are in
+/// one group. The accesses over the longest distances are left out if they are too few for a group.
+/// Pauses in traces do not keep the phase of the spindle, so the first and the third quartile are
+/// more than half a revolution apart even for a perfect model; the median should be zero at every
+/// distance.
 pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
     let mut accesses: Vec<(u32, f64)> = requests
         .iter()

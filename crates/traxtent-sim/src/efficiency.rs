@@ -29,7 +29,7 @@ pub fn random_in_zone_0(sectors: u32, aligned: bool, queue: Queue) -> String {
     format!("random,count={REQUESTS},size={sectors},align={align},zone=0,outstanding={outstanding}")
 }
 
-/// The workload of reading the first zone from its beginning.
+/// The workload of 4,000 sequential reads from the beginning of the first zone, two outstanding.
 pub fn sequential_in_zone_0(sectors: u32) -> String {
     format!("sequential,count=4000,size={sectors},zone=0,outstanding=2")
 }
@@ -53,7 +53,7 @@ impl EfficiencyCurve {
     }
 
     /// The size at which the curve first reaches an efficiency, by linear interpolation between
-    /// points.
+    /// points; `None` if no point reaches it.
     pub fn reaches(&self, efficiency: f64) -> Option<f64> {
         let above = self.points.iter().position(|point| point.1 >= efficiency)?;
         let (size, here) = self.points[above];
@@ -64,7 +64,8 @@ impl EfficiencyCurve {
         Some(f64::from(before) + part * f64::from(size - before))
     }
 
-    /// The most efficient size within half a track of the `n`-th multiple of a track.
+    /// The most efficient of the measured sizes within half a track of the `n`-th multiple of a
+    /// track, if there are any.
     pub fn peak_near(&self, n: u32, track: u32) -> Option<u32> {
         let (from, to) = (n * track - track / 2, n * track + track / 2);
         let near = self

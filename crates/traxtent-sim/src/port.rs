@@ -40,7 +40,7 @@ pub trait QueuedDevice {
     /// Returns the next time at which something happens.
     fn next_wakeup(&self) -> Option<SimTime>;
 
-    /// Returns the future completions that are certain.
+    /// Returns the tags and times of the future completions that are certain.
     fn certain_completions(&self) -> impl Iterator<Item = (u64, SimTime)>;
 }
 
@@ -77,7 +77,8 @@ impl<U: QueuedDevice> DriveQueue<U> {
         }
     }
 
-    /// Orders the host's queue by `scheduler`, with at most `depth` requests at the drive.
+    /// Orders the host's queue by `scheduler`, with at most `depth` requests at the drive: at least
+    /// one, and no more than before this call.
     pub fn set_queue(&mut self, scheduler: Scheduler, depth: u32) {
         self.schedule = Schedule::new(scheduler);
         self.depth = (depth as usize).min(self.depth).max(1);
@@ -99,6 +100,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
     }
 
     /// Takes a request at its arrival time. All work due earlier must have been done.
+    ///
+    /// # Errors
+    /// Returns the request that the drive refused: this one, or an earlier one from the queue.
     #[inline]
     pub fn arrive(&mut self, arrival: Arrival, load: U::Payload) -> Result<(), Refused<U::Error>> {
         if self.queue.is_empty() && self.has_room() {
@@ -117,6 +121,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
 
     /// Does the work that is due at `wake`, and passes each completion to `sink` until `sink`
     /// returns false. Returns false if `sink` did.
+    ///
+    /// # Errors
+    /// Returns the queued request that the drive refused.
     pub fn wake(
         &mut self,
         wake: SimTime,
@@ -149,8 +156,8 @@ impl<U: QueuedDevice> DriveQueue<U> {
         true
     }
 
-    /// Returns the numbers and completion times of the requests whose completion is certain and
-    /// still to come.
+    /// Returns the tags of the arrivals whose completion is certain and still to come, and their
+    /// completion times.
     pub fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
         self.unit.certain_completions().filter_map(|(tag, at)| {
             let (_, arrival) = self.sent.iter().find(|(sent, _)| *sent == tag)?;
@@ -159,6 +166,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
     }
 
     /// Sends queued requests to the drive while it has room.
+    ///
+    /// # Errors
+    /// Returns the queued request that the drive refused.
     #[inline]
     pub fn dispatch(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
         while self.has_room() && !self.queue.is_empty() {

@@ -13,7 +13,7 @@ use traxtent_workload::Distribution;
 pub struct Noise {
     /// The standard deviation of the measured completion times, in milliseconds.
     pub deviation_ms: f64,
-    /// The fraction of requests that are outliers, which the host sees much too late.
+    /// The fraction of requests that are outliers, whose completion the host sees much too late.
     pub outliers: f64,
     /// The lateness of outliers, in milliseconds: uniform between these limits.
     pub outlier_ms: (f64, f64),
@@ -59,9 +59,9 @@ impl Host {
         self.noise = Some((noise, Rng::new(seed)));
     }
 
-    /// Disconnects the drive after this number of counted commands.
-    pub(crate) fn set_gone_after(&mut self, gone_after: Option<u64>) {
-        self.disconnect_after = gone_after;
+    /// Disconnects the drive after this number of counted commands; `None` keeps it connected.
+    pub(crate) fn set_disconnect_after(&mut self, commands: Option<u64>) {
+        self.disconnect_after = commands;
     }
 
     /// Counts a command, such as a request or a translation.

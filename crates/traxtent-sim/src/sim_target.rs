@@ -30,7 +30,7 @@ pub struct SimTarget {
 /// The defect lists that a drive reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefectLists {
-    /// The drive reports no defects.
+    /// The drive does not support reading a list.
     Absent,
     /// One list holds the defects from manufacture, another the grown defects.
     Separate,
@@ -39,8 +39,8 @@ pub enum DefectLists {
 }
 
 impl SimTarget {
-    /// Creates a drive on a steady clock. It supports translation unless its profile says
-    /// otherwise.
+    /// Creates a drive on a steady clock. Its profile determines whether it supports translation
+    /// and defect lists.
     pub fn new(profile: Arc<Profile>, geometry: Arc<Geometry>) -> SimTarget {
         let scsi = &profile.scsi;
         SimTarget {
@@ -83,7 +83,7 @@ impl SimTarget {
 
     /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTarget {
-        self.host.set_gone_after(faults.unresponsive_after);
+        self.host.set_disconnect_after(faults.unresponsive_after);
         self.server = self.server.with_faults(faults);
         self
     }

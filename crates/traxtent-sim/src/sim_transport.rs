@@ -40,7 +40,7 @@ impl SimTransport {
 
     /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTransport {
-        self.host.set_gone_after(faults.unresponsive_after);
+        self.host.set_disconnect_after(faults.unresponsive_after);
         self.server = self.server.with_faults(faults);
         self
     }

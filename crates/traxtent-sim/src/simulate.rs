@@ -16,9 +16,9 @@ use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, WorkloadEr
 use crate::arrays::{Arrays, CompletionEffect, conventional};
 use crate::port::{DriveQueue, Refused};
 
-/// The maximum number of requests that wait in the host's queue of one drive, which is about 100
-/// MB. If more arrive, they arrive faster than the drive serves them, and the queue would grow
-/// without limit.
+/// The maximum number of requests that wait in the host's queue of one drive. They take about 100
+/// MB of memory. If more arrive, they arrive faster than the drive serves them, and the queue would
+/// grow without limit.
 pub const QUEUE_MAX: usize = 1 << 20;
 
 /// Drives, each with a host queue in front of it.
@@ -85,7 +85,7 @@ pub enum SimulateError {
     /// The source failed.
     #[error(transparent)]
     Source(#[from] TraceError),
-    /// A drive refused a request.
+    /// A drive or an array refused a request.
     #[error("request {number}: {error}")]
     Request {
         /// The number of the request, from 1 in order of issue.
@@ -291,9 +291,9 @@ impl From<Refused<RequestError>> for SimulateError {
 /// Returns the time of the last completion.
 ///
 /// # Errors
-/// Returns an error if the source fails, a drive refuses a request, a request names a device that
-/// does not exist, or too many requests wait for a drive. `sink` has then received every outcome
-/// before the error.
+/// Returns an error if the source fails, a drive or an array refuses a request, a request names a
+/// device that does not exist, or too many requests wait for a drive. `sink` has then received
+/// every outcome before the error.
 pub fn simulate(
     host: &mut Host,
     source: &mut impl RequestSource,

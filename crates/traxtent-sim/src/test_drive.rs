@@ -31,7 +31,7 @@ pub struct WorkloadResult {
     /// Response times in milliseconds.
     pub response_ms: Moments,
     /// The means of the parts of response times in milliseconds, in the order of the breakdown's
-    /// names.
+    /// names. Time in the host's queue is not included.
     pub parts_ms: [f64; 8],
     /// The mean time in milliseconds in which a request's sectors pass under the head, at the rate
     /// of their zone.
@@ -45,7 +45,10 @@ impl WorkloadResult {
         self.transfer_ms / self.head_time_ms
     }
 
-    /// The mean of one part of the response times.
+    /// The mean of one part of the response times in milliseconds.
+    ///
+    /// # Panics
+    /// Panics if the breakdown has no part of this name.
     pub fn part_ms(&self, name: &str) -> f64 {
         let index = Breakdown::NAMES.iter().position(|part| *part == name);
         self.parts_ms[index.expect("a part of the breakdown")]
@@ -77,15 +80,15 @@ impl TestDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry))
     }
 
-    /// The number of LBNs on each track of the first zone.
+    /// The number of LBNs on the first track.
     pub fn track_sectors(&self) -> u32 {
         self.geometry
             .track_of(Lbn(0))
             .map_or(1, |track| track.sectors)
     }
 
-    /// The LBNs of the first zone as paper T defines zones (section 3.1): all tracks with as many
-    /// sectors as the first. Zones of a profile may also end where spare sectors or reserved
+    /// The LBNs of the first zone as paper T defines zones (section 3.1): the leading tracks with
+    /// the same number of slots. Zones of a profile may also end where spare sectors or reserved
     /// cylinders separate them.
     fn first_zone(&self) -> Range<Lbn> {
         let zones = self.geometry.zones();
@@ -98,11 +101,12 @@ impl TestDrive {
         f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
     }
 
-    /// Runs a workload from a drive at rest, with the seed of this drive. Zone 0 of the workload
-    /// means all tracks with as many sectors as the first, as paper T defines zones (section 3.1).
+    /// Runs a workload on the drive at rest, with the seed of this test drive. Zone 0 of the
+    /// workload means the leading tracks with the same number of slots, as paper T defines zones
+    /// (section 3.1).
     ///
     /// # Errors
-    /// Returns an error if the workload does not fit the drive.
+    /// Returns an error if the workload does not fit the drive, or if the simulation ends early.
     pub fn run(&self, workload: WorkloadSpec) -> Result<WorkloadResult, SimulateError> {
         let mut response_ms = Moments::default();
         let mut parts = ComponentMeans::<8>::default();
@@ -128,7 +132,7 @@ impl TestDrive {
     /// which the last request was complete.
     ///
     /// # Errors
-    /// Returns an error if the workload does not fit the drive.
+    /// Returns the same errors as [`TestDrive::run`].
     pub fn run_observed(
         &self,
         mut workload: WorkloadSpec,

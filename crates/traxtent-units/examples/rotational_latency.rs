@@ -9,18 +9,18 @@ use traxtent_units::{Angle, Rng, Span};
 fn main() {
     let revolution = Span::from_ms(60_000.0 / 7200.0);
     let mut rng = Rng::new(1);
-    let mut mean_ms = Moments::default();
+    let mut waits_ms = Moments::default();
     let mut waits = Quantiles::default();
     for _ in 0..100_000 {
         let (head, sector) = (Angle(rng.bits()), Angle(rng.bits()));
         let wait = (sector - head).at_period(revolution);
-        mean_ms.push(wait.as_ms());
+        waits_ms.push(wait.as_ms());
         waits.push(wait);
     }
     let p99 = waits.at(0.99).expect("there are waits");
     println!(
         "mean {:.2} ms, 99 % wait {:.2} ms or less",
-        mean_ms.mean(),
+        waits_ms.mean(),
         p99.as_ms()
     );
 }

@@ -66,7 +66,7 @@ pub fn parse_byte_size(text: &str) -> Result<u64, ByteSizeError> {
     size().ok_or(ByteSizeError)
 }
 
-/// Returns the number of bytes that a suffix denotes.
+/// Returns the number of bytes that a suffix denotes; `None` if it is not a suffix.
 pub fn byte_unit(suffix: &str) -> Option<u64> {
     let mut letters = suffix.chars();
     let power = match letters.next()?.to_ascii_uppercase() {

@@ -50,7 +50,8 @@ pub struct Block(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blocks(pub u64);
 
-/// A cylinder: the tracks of all surfaces at one arm position, counted from the outer edge.
+/// The number of a cylinder, counted from the outer edge. A cylinder is the tracks of all surfaces
+/// at one arm position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cylinder(pub u32);
 
@@ -80,8 +81,8 @@ impl Span {
 
     /// Returns the span nearest to `ms` milliseconds; negative values and NaN become zero.
     pub fn from_ms(ms: f64) -> Span {
-        // Same as `round`, which is a call to the mathematics library on some targets. Both the
-        // conversion and the difference are exact.
+        // Same as `round`, which is a call to the mathematics library on some targets. `whole`
+        // converted back and the difference are exact.
         let exact = ms * PS_PER_MS;
         let whole = exact as u64;
         Span(whole.saturating_add(u64::from(exact - whole as f64 >= 0.5)))
@@ -151,7 +152,8 @@ impl Angle {
         Angle((((k % n) as u128) << 64).div_euclid(n as u128) as u64)
     }
 
-    /// The fraction of a revolution, in [0, 1).
+    /// The fraction of a revolution, in [0, 1]. It is 1 for the largest angles, because of
+    /// rounding.
     pub fn as_turns(self) -> f64 {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }

@@ -15,10 +15,10 @@
 //!   volume is not assembled.
 //!
 //! Members that were used separately are not assembled either, whatever their generations. Two
-//! members were, if their superblocks have the same generation but different contents, or if each
-//! continued without the other ([`SuperblockPair::is_split_from`]). A volume in which both have
-//! since been replaced on the other side cannot be told from one in which members were replaced one
-//! after the other: there, the lower generation is stale.
+//! members were used separately if their superblocks have the same generation but different
+//! contents, or if each continued without the other ([`SuperblockPair::is_split_from`]). If each of
+//! the two has since been replaced on the other's side, their superblocks look as if members had
+//! been replaced one after the other. The member with the lower generation is then stale.
 //!
 //! Generations cannot reveal one kind of old copy: one that was taken while the volume was served,
 //! and replaced its original after a crash, before the next start. Both have the same generation.
@@ -351,8 +351,9 @@ fn list(members: &[usize]) -> String {
 /// Assembles members by their superblocks (see the module). With `force`, members may be missing.
 ///
 /// # Errors
-/// Returns an error if a device is unusable, stale, or given twice, if the devices do not belong
-/// together, or if members are missing.
+/// Returns an error if no devices are given, if a device is unusable, stale, possibly stale, or
+/// given twice, if the devices do not belong together, or if members are missing. With `force`,
+/// missing members are an error only if the others are not enough.
 pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
     check_splits(found)?;

@@ -59,7 +59,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Returns the tracks that lie wholly in a zone, counted from 0 in LBN order.
+    /// Returns the tracks that lie wholly in a zone. Zones are numbered from 0 in LBN order.
     ///
     /// # Errors
     /// Returns an error if the drive has no such zone, or no track lies wholly in it.
@@ -104,8 +104,7 @@ impl Extents {
         self.starts[0]
     }
 
-    /// The minimum number of sectors of an I/O, or a number larger than the zone if such an I/O
-    /// does not fit in it.
+    /// The minimum number of sectors of an I/O; `u64::MAX` for more whole tracks than the zone has.
     pub fn least_sectors(&self, placement: Placement) -> u64 {
         match placement {
             Placement::Unaligned { sectors } => u64::from(sectors),

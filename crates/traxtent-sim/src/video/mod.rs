@@ -23,7 +23,7 @@ use crate::SimulateError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VideoError {
-    /// The zone contains no whole track, or the drive does not have it.
+    /// The drive has no such zone, or the zone contains no whole track.
     #[error(
         "zone {zone}: no such zone, or no whole track in it; the drive has {zones} zones, counted from 0"
     )]

@@ -56,9 +56,9 @@ pub struct Offer {
     pub streams_per_disk: u32,
     /// The number of streams served: the requested number, or otherwise the largest possible.
     pub streams: u64,
-    /// The longest time that a viewer waits.
+    /// The longest time that a viewer waits for the first picture.
     pub startup: Span,
-    /// The memory for the streams served.
+    /// The memory for the streams served, in bytes.
     pub buffer_bytes: u64,
 }
 
@@ -73,8 +73,8 @@ pub struct VideoPlan {
     pub unaligned: Option<Offer>,
 }
 
-/// Plans a server with such drives. `watch` receives the number of simulated rounds from time to
-/// time.
+/// Plans a server with such drives. `watch` receives from time to time the number of rounds
+/// simulated since its last call.
 ///
 /// # Errors
 /// Returns an error if the drive lacks the zone or has no mechanics, or if a simulation ends early.

@@ -12,9 +12,9 @@ use crate::{Host, SimulateError, TestDrive, simulate};
 /// The order in which the requests of a round are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In the order of their places, alternating up and down (paper T, footnote 2: sorted to
-    /// minimize the total seek distance). Two requests are at the drive, so it seeks while data
-    /// still crosses the bus.
+    /// In the order of their places, up or down from the end that is nearer to the arm (paper T,
+    /// footnote 2: sorted to minimize the total seek distance). Two requests are at the drive, so
+    /// it seeks while data still crosses the bus.
     #[default]
     Sweep,
     /// By the drive's own scheduler, which gets as many requests at once as it accepts.
@@ -88,7 +88,7 @@ struct Rounds<'a, Draw, Ended> {
     complete: Vec<Span>,
     tag: u64,
     begun: SimTime,
-    /// The last sector that was read.
+    /// The last sector of the round, at which the arm is assumed to be after it.
     arm: Lbn,
 }
 

@@ -52,7 +52,8 @@ pub type ProgressFn<'a> = &'a (dyn Fn(u64) + Sync);
 const WATCHED_REQUESTS: u32 = 1 << 18;
 
 impl SoftServer<'_> {
-    /// Counts the late requests of all rounds if a round lasts `round`. Counting ends at `enough`.
+    /// Counts the late requests of all rounds if a round lasts `round`. Counting ends once there
+    /// are at least `enough`.
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve a request.
@@ -222,7 +223,7 @@ fn largest<E>(
 mod tests {
     use super::*;
 
-    /// Does the test decide, whether the guess is too low, right or too high?
+    /// Does the test decide the result if the guess is too low, right or too high?
     #[test]
     fn the_test_decides() {
         for guessed in 0..=10 {

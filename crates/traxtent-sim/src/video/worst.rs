@@ -31,7 +31,7 @@ pub enum Accounting {
 
 /// The part of the media that an I/O reads.
 struct Io {
-    /// The number of sectors. Whole tracks count as tracks of the zone's smallest size.
+    /// The number of sectors. Each whole track counts as the smallest track of the zone.
     sectors: u64,
     /// The largest number of tracks that it touches.
     tracks: usize,
@@ -48,6 +48,7 @@ pub struct HardServer<'a> {
     head_switch: Span,
     /// Seek times, at least as long as a head switch.
     seeks: SeekBound,
+    /// The longest seek distance in cylinders.
     stroke: u64,
     tracks: Vec<Track>,
     least_sectors: u64,
@@ -256,7 +257,8 @@ impl<'a> HardServer<'a> {
         )
     }
 
-    /// The time to stop a read-ahead that the drive performs although the host has disabled it.
+    /// The longest time to stop a read-ahead that the drive performs although the host has disabled
+    /// it.
     fn reading_ahead(&self) -> Span {
         if self.profile.cache.read_ahead.ignores_host {
             self.mechanics.revolution() + self.longest_run(1)

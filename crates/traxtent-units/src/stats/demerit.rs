@@ -11,7 +11,8 @@
 
 use crate::Rng;
 
-/// The number of quantiles at which distributions of unequal sizes are compared.
+/// The number of quantiles at which [`demerit`] compares samples of unequal size, and at which
+/// [`demerit_binned`] compares all samples.
 pub const DEMERIT_QUANTILES: usize = 10_000;
 
 /// Returns the root mean square of the horizontal distance between the cumulative distributions of
@@ -108,7 +109,8 @@ fn at_share(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// Returns class bounds in ms, and the share of times below each bound. The classes are DiskSim's
-/// for access times: 1,750 classes from 0. The width of each is 1 µs plus 1 % of its start.
+/// for access times: 1,750 classes from 0. The width of each is 1 µs plus 1 % of its start. Longer
+/// times count in the last class.
 fn binned_cdf(times_ms: &[f64]) -> Option<Vec<(f64, f64)>> {
     const CLASSES: usize = 1750;
     if times_ms.is_empty() {

@@ -7,12 +7,12 @@ use crate::Span;
 /// The number of times that are kept individually. Up to this number, quantiles are exact.
 pub const SAMPLES_EXACT: usize = 16_384;
 
-/// The relative error of a quantile beyond [`SAMPLES_EXACT`] times. Times are then counted in
-/// classes no wider than 2^-10 of their value, and the middle of the class is reported.
+/// The maximum relative error of a quantile beyond [`SAMPLES_EXACT`] times. Times are then counted
+/// in classes no wider than 2^-10 of their value, and the middle of the class is reported.
 pub const QUANTILE_ERROR: f64 = 1.0 / 2048.0;
 
-/// The longest time that is counted: 2^62 ps (53 days). Longer times count as this.
-const LONGEST: u64 = 1 << 62;
+/// The longest time in the classes, in picoseconds: 2^62 (53 days). Longer times count as this.
+const LONGEST_PS: u64 = 1 << 62;
 
 /// The distribution of a stream of times. It takes at most about 440 KB, regardless of the number
 /// of times.
@@ -44,7 +44,7 @@ impl Quantiles {
         self.least = self.least.min(time.0);
         self.greatest = self.greatest.max(time.0);
         match &mut self.classes {
-            Some(classes) => classes.saturating_record(time.0.min(LONGEST)),
+            Some(classes) => classes.saturating_record(time.0.min(LONGEST_PS)),
             None => {
                 self.kept.push(time.0);
                 self.sorted = false;
@@ -161,13 +161,14 @@ impl Quantiles {
         counts
     }
 
+    /// Moves the times that are kept individually into classes.
     fn spill(&mut self) {
         if self.classes.is_none() {
             let mut classes =
-                Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are in order");
+                Histogram::new_with_bounds(1, LONGEST_PS, 3).expect("the bounds are in order");
             self.kept
                 .iter()
-                .for_each(|&time| classes.saturating_record(time.min(LONGEST)));
+                .for_each(|&time| classes.saturating_record(time.min(LONGEST_PS)));
             self.kept = Vec::new();
             self.classes = Some(Box::new(classes));
         }
@@ -203,5 +204,5 @@ fn value_at_rank(classes: &Histogram<u64>, rank: u64) -> u64 {
             return class.value_iterated_to();
         }
     }
-    LONGEST
+    LONGEST_PS
 }
