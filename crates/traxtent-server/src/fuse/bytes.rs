@@ -12,8 +12,8 @@ use parking_lot::RwLock;
 
 use crate::service::{BlockService, ServiceError};
 
-/// The memory in bytes that a thread keeps for its next read.
-const BUFFER_KEPT: usize = 1 << 20;
+/// The maximum size in bytes of a buffer that a thread keeps for its next read.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
 thread_local! {
     /// The buffer of the thread's reads. A new buffer would have to be zeroed before each read is
@@ -26,6 +26,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct ByteAccess {
     service: Arc<dyn BlockService>,
+    /// The size of a sector in bytes.
     sector: u64,
     /// The maximum number of bytes that one request zeroes or trims.
     maximum: u64,
@@ -65,7 +66,7 @@ impl ByteAccess {
             .service
             .read(&mut buffer[..sector_bytes], sectors.start);
         then(read.map(|()| &buffer[before..before + count]));
-        if buffer.len() <= BUFFER_KEPT {
+        if buffer.len() <= BUFFER_KEPT_BYTES {
             BUFFER.set(buffer);
         }
     }

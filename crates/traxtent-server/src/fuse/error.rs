@@ -45,7 +45,7 @@ pub enum FuseError {
         /// The directory.
         path: PathBuf,
     },
-    /// A leftover of a killed server that is still in use.
+    /// A loop device that a killed server has left, and that is still in use.
     #[error(
         "{}: a killed server has left {}, which is still in use{}; data \
          written to it since then is lost",

@@ -1,12 +1,12 @@
 //! The file system: a directory with one file, whose bytes are those of a block service.
 //!
-//! The requests come from the kernel through `fuser`, in a few threads. A thread serves a request
-//! itself, and may block, while another one waits for the next request. Otherwise it passes the
+//! The requests come from the kernel through `fuser`, in a few threads. If another of them waits
+//! for the next request, a thread serves its request itself, and may block. Otherwise it passes the
 //! request to a worker, which costs a thread switch. (`fuser` could run a session in as many
 //! threads as there are requests. Each has a buffer of 16 MiB, which the C library fills with
 //! zeros: 256 idle threads used 1.2 GB of memory.)
 //!
-//! Nothing is cached: files are opened for direct I/O, so every read and write reaches the service.
+//! No data is cached: files are opened for direct I/O, so every read and write reaches the service.
 
 use std::ffi::OsStr;
 use std::io;
@@ -221,7 +221,7 @@ impl Filesystem for ExportFileSystem {
     }
 
     /// Ignores a truncation to a size of 0, as block devices do: the file can be opened for
-    /// replacing its contents. No other attribute can be changed.
+    /// replacing its contents. Changes of times are ignored too. Any other change is refused.
     fn setattr(
         &self,
         _: &Request,

@@ -80,7 +80,9 @@ impl LoopDevice {
         }
         Err(FuseError::Loop {
             device: CONTROL.into(),
-            error: io::Error::other("other programs have taken every free loop device"),
+            error: io::Error::other(format!(
+                "other programs took the free loop device in each of {ATTACH_TRIES} attempts"
+            )),
         })
     }
 
@@ -147,7 +149,8 @@ impl LoopDevice {
         backing == self.file.as_os_str().as_bytes()
     }
 
-    /// Sets the rotational flag. Other attributes of the queue would outlast the attachment.
+    /// Sets the rotational flag. Other attributes of the queue are not set, because they would
+    /// outlast the attachment.
     fn set_rotational(&self, export: &Export) {
         let rotational = if export.service.is_rotational() {
             "1"
@@ -177,7 +180,8 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Opens a block device. A device that is attached to a file opened for reading is read-only.
+/// Opens a block device. A loop device must be opened for writing to be attached; otherwise it
+/// becomes read-only.
 fn open(device: &Path, flags: OFlags, write: bool) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -116,7 +116,8 @@ impl Mount {
     /// Detaches the loop device and unmounts the file system.
     ///
     /// # Errors
-    /// Returns an error if either is in use. It is then still served, and this can be called again.
+    /// Returns an error if either is in use or cannot be released. What remains is still served,
+    /// and this can be called again.
     pub fn stop(&mut self) -> Result<(), FuseError> {
         if let Some(device) = &self.loop_device {
             device.detach()?;

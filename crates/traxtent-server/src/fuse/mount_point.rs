@@ -44,7 +44,7 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 pub(super) struct MountPoint {
     directory: PathBuf,
-    /// The device number of the mount, as `major:minor`.
+    /// The device number of the mount, as `major:minor`; empty if unknown.
     device: String,
 }
 

@@ -1,9 +1,10 @@
 //! The processes that have a block device open.
 //!
-//! The kernel detaches a loop device even while programs have it open, unless they have claimed it
-//! (as mounts do), and they then receive I/O errors. It does not report how many have it open, so
-//! this module looks at the files of all processes, as fuser(1) does. It cannot see processes in
-//! other namespaces, nor, unless the user is root, those of other users.
+//! The kernel detaches a loop device even while programs have it open, and they then receive I/O
+//! errors. Only an exclusive claim, such as that of a mount, prevents this. The kernel does not
+//! report how many programs have a device open, so this module looks at the files of all processes,
+//! as fuser(1) does. It cannot see processes in other namespaces, nor, unless the user is root,
+//! those of other users.
 
 use std::fs;
 use std::path::Path;
