@@ -3,7 +3,8 @@
 //! The threads take turns. One reads the next request while the others carry out theirs. Each of
 //! them blocks until the device has completed its request. A thread is added when none is left to
 //! read.
-//! Where requests complete without waiting ([`BlockService::is_immediate`]), one thread does
+//!
+//! If requests complete without waiting ([`BlockService::is_immediate`]), one thread does
 //! everything, and replies that are ready at the same time are sent together.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
@@ -36,8 +37,8 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 /// The size in bytes at which collected replies are sent.
 const TOGETHER_BYTES: usize = 128 << 10;
 
-/// The memory in bytes that a thread keeps for its next reply.
-const OUTPUT_KEPT: usize = 1 << 20;
+/// The maximum memory in bytes that a thread keeps for its next replies.
+const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
 /// A client in the transmission phase.
 pub(super) struct Connection {
@@ -50,6 +51,7 @@ pub(super) struct Connection {
     output: Mutex<()>,
     /// The number of threads that read, or wait for their turn to read.
     readers: AtomicUsize,
+    /// The number of threads that serve this client.
     threads: Mutex<usize>,
     /// Notified when a thread has ended.
     ended: Condvar,
@@ -351,8 +353,8 @@ impl Output {
 
     fn clear(&mut self) {
         self.used = 0;
-        if self.memory.len() > OUTPUT_KEPT {
-            self.memory.truncate(OUTPUT_KEPT);
+        if self.memory.len() > OUTPUT_KEPT_BYTES {
+            self.memory.truncate(OUTPUT_KEPT_BYTES);
             self.memory.shrink_to_fit();
         }
     }

@@ -9,7 +9,7 @@ pub struct Agreed {
     pub export: usize,
     /// Whether structured replies are used.
     pub structured: bool,
-    /// The export for which the context `base:allocation` was chosen, if any.
+    /// The index of the export for which the context `base:allocation` was chosen, if any.
     pub allocation: Option<usize>,
 }
 

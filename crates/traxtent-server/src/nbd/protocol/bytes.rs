@@ -1,6 +1,7 @@
 //! Big-endian numbers and strings in a slice of bytes.
 
-/// A slice that is read from its beginning. Every method returns `None` beyond its end.
+/// A slice that is read from its beginning. A method that reads returns `None` if too few bytes are
+/// left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(&'a [u8]);
 
@@ -35,8 +36,8 @@ impl<'a> Bytes<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Reads a length of 32 bits and the string after it. The inner value is `None` if it is not
-    /// UTF-8.
+    /// Reads a length of 32 bits and the string after it. The inner value is `None` if the
+    /// string is not UTF-8.
     pub(super) fn string(&mut self) -> Option<Option<&'a str>> {
         let count = self.u32()?;
         let bytes = self.take(usize::try_from(count).ok()?)?;

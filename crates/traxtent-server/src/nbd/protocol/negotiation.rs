@@ -13,18 +13,18 @@ const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const FIXED_NEWSTYLE: u16 = 1;
 /// The handshake flag `NBD_FLAG_NO_ZEROES`. The client's flag has the same value.
 const NO_ZEROES: u16 = 1 << 1;
-/// The zero bytes after the reply to `NBD_OPT_EXPORT_NAME`.
-const PADDING: usize = 124;
-/// The size of an option's header: magic number, option, length.
-const HEADER: usize = 16;
+/// The number of zero bytes after the reply to `NBD_OPT_EXPORT_NAME`.
+const PADDING_BYTES: usize = 124;
+/// The size in bytes of an option's header: magic number, option, length.
+const HEADER_BYTES: usize = 16;
 
 /// The maximum length of an option's data in bytes. Names have at most 4096 bytes, and no client
 /// asks for many contexts. Longer data is skipped, and the option refused as too big.
-const DATA_MAX: u32 = 64 << 10;
-/// The maximum length of option data that is skipped. If there is more, the connection is closed
-/// ("the server MAY terminate the session"): no client sends that much, and skipping it would take
-/// long.
-const DATA_SKIPPED_MAX: u32 = 32 << 20;
+const DATA_BYTES_MAX: u32 = 64 << 10;
+/// The maximum length in bytes of option data that is skipped. If there is more, the connection is
+/// closed ("the server MAY terminate the session"): no client sends that much, and skipping it
+/// would take long.
+const SKIPPED_BYTES_MAX: u32 = 32 << 20;
 
 /// `NBD_OPT_EXPORT_NAME`, the only option without an option reply.
 const EXPORT_NAME: u32 = 1;
@@ -124,20 +124,20 @@ impl<'a> Negotiation<'a> {
         else {
             return Step::quiet(0);
         };
-        if magic != OPTION_MAGIC || length > DATA_SKIPPED_MAX {
-            return self.close(HEADER);
+        if magic != OPTION_MAGIC || length > SKIPPED_BYTES_MAX {
+            return self.close(HEADER_BYTES);
         }
-        if length > DATA_MAX {
+        if length > DATA_BYTES_MAX {
             self.stage = Stage::Skip { left: length };
             return match option {
-                EXPORT_NAME => self.close(HEADER),
-                _ => Step::reply(HEADER, options::too_big(option)),
+                EXPORT_NAME => self.close(HEADER_BYTES),
+                _ => Step::reply(HEADER_BYTES, options::too_big(option)),
             };
         }
         let Some(data) = header.take(length as usize) else {
             return Step::quiet(0);
         };
-        let consumed = HEADER + data.len();
+        let consumed = HEADER_BYTES + data.len();
         if option == EXPORT_NAME {
             return self.export_name(consumed, data);
         }
@@ -166,7 +166,7 @@ impl<'a> Negotiation<'a> {
         reply.extend(self.exports[index].bytes.to_be_bytes());
         reply.extend(flags(&self.exports[index], &self.agreed).to_be_bytes());
         if !self.no_zeroes {
-            reply.extend([0; PADDING]);
+            reply.extend([0; PADDING_BYTES]);
         }
         self.go(consumed, index, reply)
     }

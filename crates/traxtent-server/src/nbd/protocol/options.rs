@@ -150,7 +150,7 @@ fn contexts(reply: &mut Reply, data: &[u8], exports: &[ExportInfo], agreed: &mut
         return reply.error(ERR_UNKNOWN, "there is no export with this name");
     };
     // A list option without queries asks for all contexts. The namespace alone, "base:", is a
-    // wildcard in a list and chooses nothing.
+    // wildcard in a list option, and chooses nothing in a set option.
     let all = !set && (queries.is_empty() || queries.contains(&Some("base:")));
     if all || queries.contains(&Some(ALLOCATION)) {
         let id = if set { ALLOCATION_ID } else { 0 };

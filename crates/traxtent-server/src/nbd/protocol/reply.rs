@@ -31,7 +31,7 @@ const BLOCK_STATUS: u16 = 5;
 const ERROR: u16 = (1 << 15) + 1;
 
 /// The maximum length of an error's message in bytes ("SHOULD NOT exceed 4096 bytes").
-const MESSAGE_MAX: usize = 4096;
+const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Returns the protocol's number for an error number of the system.
 pub fn error_of(errno: i32) -> u32 {
@@ -68,7 +68,7 @@ pub fn failure(request: &Request, error: u32, message: &str, structured: bool) -
     if !structured {
         return simple(request, error);
     }
-    let mut end = message.len().min(MESSAGE_MAX);
+    let mut end = message.len().min(MESSAGE_BYTES_MAX);
     while !message.is_char_boundary(end) {
         end -= 1;
     }

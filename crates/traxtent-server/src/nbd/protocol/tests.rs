@@ -270,7 +270,7 @@ fn requests_are_checked() {
         let refused = request(1, kind, 512, 512).command(&without_fua);
         assert_eq!(refused, Err(Invalid::Flags));
     }
-    // Beyond the end: a read and a trim are invalid, a change lacks space.
+    // Beyond the end: a read and a trim are invalid, a write and a write-zeroes lack space.
     let end = 1 << 20;
     assert_eq!(error(0, 0, end, 512), EINVAL);
     assert_eq!(error(0, 4, end, 512), EINVAL);
