@@ -11,7 +11,8 @@
 //! All decisions are made by the models and volumes; this crate adds clocks, threads and files. A
 //! drive's response is delivered no earlier than the model completes the request, and the receipt
 //! states how much later. The only hand-written `unsafe` is around io_uring, memory shared with the
-//! kernel, the calls for loop devices, and the sockets that a volume shuts down with its process.
+//! kernel, the calls for loop devices, and the sockets that a volume shuts down when its process
+//! ends.
 
 pub mod control;
 pub mod copies;

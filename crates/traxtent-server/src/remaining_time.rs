@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The shortest time over which a rate is measured.
 const MEASURED_MIN: Duration = Duration::from_secs(2);
 
-/// The smallest share of the work from which the remaining time is estimated.
+/// The smallest completed share of the work for which the remaining time is estimated.
 const SHARE_MIN: f64 = 0.001;
 
 /// The shortest time between two marks.

@@ -59,7 +59,7 @@ impl fmt::Display for Speed {
 pub(super) struct Clock {
     zero: Instant,
     speed: Speed,
-    /// How long before its end a wait stops sleeping, in nanoseconds.
+    /// The time before the end of a wait at which it stops sleeping, in nanoseconds.
     margin_ns: AtomicU64,
     /// The maximum number of threads that may spin at once.
     spinners_max: usize,
@@ -174,10 +174,11 @@ fn as_margin(late: Duration) -> u64 {
     late.min(MARGIN_MAX).as_nanos() as u64
 }
 
-/// Parks the thread for at most `time`; unparking ends the sleep early.
+/// Parks the thread for `time`. Unparking ends the sleep early.
 fn sleep(time: Duration) {
     thread_local! {
-        /// The kernel may end a thread's sleeps late by its timer slack, usually 50 microseconds.
+        /// Initialized once per thread, which reduces its timer slack to 1 ns. The kernel may end
+        /// sleeps late by that slack, which is usually 50 microseconds.
         static SHARP: () = {
             // If the kernel refuses, waits end later, and the receipt shows the lateness.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -239,7 +240,8 @@ mod tests {
         assert_eq!(clock.margin(), late);
     }
 
-    /// Do real and simulated time convert exactly, and is a day at maximum speed within range?
+    /// Do real and simulated time convert exactly, is a simulated day at maximum speed within
+    /// range, and are invalid speeds refused?
     #[test]
     fn speeds_convert() {
         let tenth: Speed = "0.1".parse().unwrap();

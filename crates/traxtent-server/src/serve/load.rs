@@ -16,10 +16,11 @@ pub struct MachineLoad {
     pub spin_us: f64,
 }
 
-/// The counters at the start of a run.
+/// The counters at one instant, usually the start of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     all: Counters,
+    /// The ticks of this process.
     own: u64,
 }
 

@@ -16,8 +16,9 @@ use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
 
 /// The maximum number of rows that wait to be written. When it is reached, requests wait for the
-/// log. A complete log is worth more than a punctual run, and the receipt shows the delay.
-const ROWS_WAITING: usize = 1 << 16;
+/// log, because a complete log is worth more than a punctual run. That wait is not part of the
+/// lateness in the receipt.
+const ROWS_WAITING_MAX: usize = 1 << 16;
 
 /// The time without a new row after which the buffered rows are written.
 const IDLE: Duration = Duration::from_millis(500);
@@ -46,7 +47,7 @@ impl Log {
         let file = File::create(path).map_err(failed)?;
         let mut out = CompressedWriter::new(BufWriter::new(file), path);
         request_log::write_head(&mut out).map_err(failed)?;
-        let (sender, rows) = sync_channel(ROWS_WAITING);
+        let (sender, rows) = sync_channel(ROWS_WAITING_MAX);
         Ok(Log {
             path: path.to_owned(),
             rows: Mutex::new(Some(sender)),

@@ -80,7 +80,8 @@ impl DriveServer {
     /// started.
     ///
     /// # Errors
-    /// Returns an error if the profile or the scenario is invalid, or if a file cannot be used.
+    /// Returns an error if the profile or the scenario is invalid, if a file cannot be used, or if
+    /// the control socket cannot be created.
     pub fn open(settings: Settings) -> Result<DriveServer, ServeError> {
         let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
             path: settings.drive.clone().into(),
@@ -141,7 +142,8 @@ impl DriveServer {
     }
 
     /// Sends a command to the drive and waits for its completion. If `durable` is set and there is
-    /// a data file, a flush's data is then written to the file, and the file is synchronized.
+    /// a data file, a successful command then synchronizes the file. A flush writes all flushed
+    /// data to it before that.
     fn submit_and_sync(
         &self,
         running: &Running,

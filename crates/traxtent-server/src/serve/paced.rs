@@ -30,7 +30,7 @@ use crate::control::OrderHandler;
 use crate::service::ServiceError;
 use traxtent_sim::port::DriveQueue;
 
-/// The number of faults that are kept for the receipt. The oldest are dropped.
+/// The maximum number of faults that are kept for the receipt. Older ones are dropped.
 pub(super) const FAULTS_KEPT: usize = 1000;
 
 /// The model drive on the real clock; see the module's documentation.
@@ -40,7 +40,7 @@ pub(super) struct RealTimeDrive {
     /// The transport time to subtract, if any.
     transport: Option<Transport>,
     state: Mutex<State>,
-    /// The number of threads that wait for the state.
+    /// The number of threads that wait to lock the state.
     contenders: AtomicUsize,
     pacer: OnceLock<Thread>,
 }
@@ -96,16 +96,16 @@ pub(super) struct Delivered {
     pub(super) held_up: Span,
     /// The time that a read spent reading the data file.
     pub(super) file_time: Duration,
-    /// The time at which the waiting thread continued.
+    /// The time at which the waiting thread continued, after any use of the data file.
     pub(super) delivered_at: SimTime,
 }
 
 /// The end of the simulated clock: half of its range, so that no sum overflows.
 const SIM_TIME_MAX: SimTime = SimTime(u64::MAX / 2);
 
-/// The maximum number of bytes of flushed data that are copied to the media while the model is
-/// locked: some tens of microseconds.
-const WRITE_OUT_PIECE: u64 = 64 << 10;
+/// The maximum number of bytes of flushed data that are copied to the media at once. The model is
+/// locked meanwhile, for some tens of microseconds.
+const WRITE_OUT_PIECE_BYTES: u64 = 64 << 10;
 /// The pause of the pacer between two pieces, during which requests can lock the model.
 const WRITE_OUT_PAUSE: Duration = Duration::from_micros(100);
 /// The pause after a piece for which there was no room.
@@ -224,7 +224,12 @@ impl RealTimeDrive {
     /// Copies all flushed data to the media, in pieces between which other threads can lock the
     /// model.
     pub(super) fn write_out(&self) -> Result<(), ServiceError> {
-        while self.lock().port.unit_mut().write_out(WRITE_OUT_PIECE)? {
+        while self
+            .lock()
+            .port
+            .unit_mut()
+            .write_out(WRITE_OUT_PIECE_BYTES)?
+        {
             let begun = Instant::now();
             while self.contenders.load(Ordering::Relaxed) > 0 && begun.elapsed() < GIVE_WAY_MAX {
                 thread::yield_now();
@@ -377,8 +382,8 @@ impl State {
             request: disk::request(&command),
         };
         if let Err(refused) = self.port.arrive(arrival, (command, data)) {
-            // The drive refuses a command here only if it is passed on immediately. The command
-            // then has no effect.
+            // A command is refused here only if it is passed to the drive immediately. It then has
+            // no effect.
             self.waiting.remove(&number);
             return Err(refused.into());
         }
@@ -422,7 +427,7 @@ impl State {
     /// Copies a piece of flushed data to the media, unless it is too early or a flush does so.
     fn write_out_piece(&mut self, clock: &Clock) {
         if self.write_out_time().is_some_and(|at| at <= clock.now()) {
-            let pause = match self.port.unit_mut().write_out(WRITE_OUT_PIECE) {
+            let pause = match self.port.unit_mut().write_out(WRITE_OUT_PIECE_BYTES) {
                 Ok(_) => WRITE_OUT_PAUSE,
                 // The data is durable where it is. Writes report the lack of room.
                 Err(_) => WRITE_OUT_RETRY,
@@ -439,8 +444,8 @@ impl State {
     }
 
     /// Returns the time at which the pacer must continue. This is the model's next event if a
-    /// waiting thread has no completion time yet, or if a fault could change a completion time. It
-    /// is earlier if flushed data is to be copied.
+    /// waiting thread has no completion time yet, or if a fault of the scenario is still to come;
+    /// or the time to copy flushed data, if that is earlier.
     fn next_poll_time(&self) -> Option<SimTime> {
         let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
         let is_open = self.faults > 0 || self.waiting.values().any(unsure);

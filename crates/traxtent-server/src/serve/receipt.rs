@@ -162,10 +162,10 @@ const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
 /// A kind of request is rare if it has a lower share of the requests than this, and fewer requests
-/// than [`KIND_COUNT`].
-const KIND_SHARE: f64 = 0.01;
+/// than [`RARE_COUNT`].
+const RARE_SHARE: f64 = 0.01;
 /// The smallest number of requests whose 99th percentile is not simply the slowest one.
-const KIND_COUNT: u64 = 100;
+const RARE_COUNT: u64 = 100;
 /// The bounds as text.
 const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; lateness p50 at most 50 us and p99 at most 1 ms of the drive's time";
 /// The wait for other requests above which a receipt mentions starvation.
@@ -299,6 +299,7 @@ pub(super) struct ReceiptStatistics {
     storage_errors: u64,
     storage_error: Option<String>,
     faults: VecDeque<String>,
+    /// The number of requests later than 1 % of their response time in the model.
     late: u64,
     /// In simulated time.
     lateness: Quantiles,
@@ -443,7 +444,7 @@ impl ReceiptStatistics {
     fn deviations(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut notes) = (Vec::new(), Vec::new());
         let requests = self.modelled.count();
-        let rare_below = KIND_SHARE * requests as f64;
+        let rare_below = RARE_SHARE * requests as f64;
         // A rare kind lies in the last percent of all requests, for which the lateness has no
         // bound. Its median may therefore be as late as the 99th percentile of all.
         let accepted_if_rare = LATE_P99_US / 1000.0;
@@ -452,7 +453,7 @@ impl ReceiptStatistics {
             if count == 0 {
                 continue;
             }
-            let is_rare = count < KIND_COUNT && (count as f64) < rare_below;
+            let is_rare = count < RARE_COUNT && (count as f64) < rare_below;
             let modelled = Percentiles::of(&mut times.modelled, Span::as_ms);
             let delivered = Percentiles::of(&mut times.delivered, Span::as_ms);
             let mut compare = |name: &str, delivered: f64, modelled: f64, share: f64| {
@@ -786,8 +787,8 @@ mod tests {
             )
         );
         // With a hundred requests or more, the bounds are those of any other kind.
-        assert_eq!(load(KIND_COUNT - 1, 170.0).0, [""; 0]);
-        assert_eq!(load(KIND_COUNT, 170.0).0.len(), 2);
+        assert_eq!(load(RARE_COUNT - 1, 170.0).0, [""; 0]);
+        assert_eq!(load(RARE_COUNT, 170.0).0.len(), 2);
     }
 
     /// Is the lateness bounded in the drive's time, so that the same real delay matters less at a
