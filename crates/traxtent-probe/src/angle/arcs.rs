@@ -1,5 +1,5 @@
-//! Decomposing a track into arcs, if the search by doubling steps finds a track unlike those before
-//! it.
+//! Decomposing a track into arcs, if the search by doubling steps is inconsistent or finds a track
+//! unlike those before it.
 //!
 //! Sectors that follow one another without a gap form an arc. A track is one arc, or several with
 //! bad sectors between them. Two arcs can be on one track if there is room for both in a
@@ -16,14 +16,14 @@ use traxtent_units::turns::{fraction, wrap};
 /// The largest angular length of a sector, in revolutions.
 const PITCH_MAX: f64 = 0.25;
 
-/// The number of slots after its original slot within which a remapped sector is rarely stored.
-pub(super) const SLOTS: f64 = 8.0;
+/// The distance from its original slot, in slots, within which a remapped sector is rarely stored.
+pub(super) const REMAPPED_SLOTS_MIN: f64 = 8.0;
 
 /// The number of further undecided arcs that are examined to decide one.
 const AHEAD: usize = 2;
 
-/// The fractions of a head switch after which a second read is sent, to detect whether heads are
-/// switched.
+/// The distances between the sectors of two reads that detect whether heads are switched: the
+/// turnaround plus these shares of a head switch.
 const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
 
 /// The share of a head switch below which heads cannot have been switched within a gap.
@@ -171,7 +171,8 @@ impl Search<'_, '_> {
         Ok(TrackArcs::of(own, 0))
     }
 
-    /// Adds the next arc to a track if it belongs to the track.
+    /// Adds the next arc to a track, or the one after a remapped arc, if it belongs to the track.
+    /// Returns whether one was added.
     fn continues(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;
@@ -208,7 +209,8 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// Returns whether a track that begins with `moved` remapped LBNs fits in a revolution.
+    /// Returns whether a track that begins with `moved` remapped LBNs fits in a revolution, and is
+    /// not longer than a recent full track with the same pitch.
     fn has_room(&self, track: &TrackArcs, moved: u64) -> bool {
         let arc = track.last();
         let sectors = moved + arc.sectors();
@@ -236,7 +238,8 @@ impl Search<'_, '_> {
             .extend((arc.line.lbn..arc.end).map(Lbn));
     }
 
-    /// Records LBNs that count as remapped by skews alone, if they exceed a physical sector.
+    /// Records the first of several LBNs that count as remapped by skews alone, if they exceed a
+    /// physical sector.
     fn record_unconfirmed(&mut self, arc: &Arc) {
         if arc.sectors() > self.clock.physical_ratio() {
             self.result.unconfirmed_remapped.push(Lbn(arc.line.lbn));
@@ -260,7 +263,7 @@ impl Search<'_, '_> {
         !track && self.is_usual(after - before, pitch)
     }
 
-    /// Returns whether recent tracks had this skew.
+    /// Returns whether a recent track other than the last had this skew.
     fn is_usual(&self, skew: f64, pitch: f64) -> bool {
         let tolerance = skew_tolerance(self.clock.sigma, pitch);
         self.pattern.had_skew(fraction(skew), tolerance)
@@ -275,9 +278,10 @@ impl Search<'_, '_> {
             return Ok(false);
         }
         // If reads do not decide, the arc belongs to the track, unless it may well begin the next
-        // one.
+        // one or be remapped.
         let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
-        let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
+        let moved = arc.sectors() <= self.clock.physical_ratio()
+            && gap > REMAPPED_SLOTS_MIN * last.line.pitch;
         let is_same = self.is_one_track(track, arc, ahead)?;
         Ok(is_same.unwrap_or(!usual && !moved))
     }
@@ -348,8 +352,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Returns whether a read can follow another after `hop` revolutions, on some arcs of the two
-    /// parts.
+    /// Returns whether a read can follow another after `hop` revolutions, on the first arcs of the
+    /// two parts that have sectors at this distance. Returns `None` if no arcs have.
     fn by_hop(
         &mut self,
         a: &TrackArcs,
@@ -452,8 +456,8 @@ impl Search<'_, '_> {
         Ok(pitch.unwrap_or(line.pitch))
     }
 
-    /// Returns the first break of the line between `from` and `to`. A read has shown that there is
-    /// one.
+    /// Returns the LBN after the first break of the line between `from` and `to`. A read has shown
+    /// that there is one.
     pub(super) fn first_break(
         &mut self,
         line: &Line,

@@ -25,7 +25,7 @@ pub(super) const AROUND: u64 = 64;
 /// irregular.
 pub(super) const BEFORE: usize = 16;
 
-/// The number of tracks that must be found until a pattern counts as established.
+/// The number of tracks that must be found before a pattern counts as established.
 const ESTABLISHED: u64 = 32;
 
 /// A drive is irregular if predictions have failed in more than one of this many tracks. The most
@@ -69,7 +69,7 @@ pub(super) struct Regularity {
     /// The number of failed predictions.
     failures: u64,
     /// The number of recent failures, which decays with each track found.
-    failures_late: f64,
+    failures_recent: f64,
     /// The number of tracks that had been found when a prediction last failed.
     last: Option<u64>,
     /// The same for the failure before that.
@@ -79,7 +79,7 @@ pub(super) struct Regularity {
 impl Regularity {
     pub(super) fn found(&mut self, confirm: Confirm) {
         self.tracks += 1;
-        self.failures_late *= 1.0 - 1.0 / MEMORY_TRACKS;
+        self.failures_recent *= 1.0 - 1.0 / MEMORY_TRACKS;
         self.sampled += u64::from(confirm == Confirm::Sampled);
     }
 
@@ -93,15 +93,15 @@ impl Regularity {
     /// Records a failed prediction.
     pub(super) fn prediction_failed(&mut self) {
         self.failures += 1;
-        self.failures_late += 1.0;
+        self.failures_recent += 1.0;
         (self.before, self.last) = (self.last, Some(self.tracks));
     }
 
     fn is_irregular(&self) -> bool {
         let near = |at: u64| self.tracks.saturating_sub(at) < AROUND;
-        let late = (self.tracks as f64).min(MEMORY_TRACKS);
+        let recent = (self.tracks as f64).min(MEMORY_TRACKS);
         let often =
-            self.failures >= FAILURES_MIN && self.failures_late * REGULAR_TRACKS as f64 > late;
+            self.failures >= FAILURES_MIN && self.failures_recent * REGULAR_TRACKS as f64 > recent;
         self.tracks < ESTABLISHED || self.before.is_some_and(near) || often
     }
 
@@ -111,7 +111,7 @@ impl Regularity {
         self.before.map_or(0, since)
     }
 
-    /// Returns whether predictions have failed all over the drive.
+    /// Returns whether predictions have failed often over the whole search.
     fn is_irregular_throughout(&self) -> bool {
         self.failures >= FAILURES_MIN && self.failures * REGULAR_TRACKS > self.tracks
     }

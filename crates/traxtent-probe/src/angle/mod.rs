@@ -47,7 +47,7 @@ const SURFACES_MAX: usize = 24;
 /// The largest number of tracks predicted at once after a failed prediction.
 const REACH_AFTER: usize = 4;
 
-/// The share of successful tries above which trying alternatives is worth the reads.
+/// The smallest share of successful tries at which trying alternatives is worth the reads.
 const ALTERNATIVE_HIT_RATE_MIN: f64 = 0.3;
 
 /// The number of further tracks that must be known before a track is passed on, unless boundaries
@@ -112,7 +112,7 @@ struct Search<'a, 'b> {
     reach: usize,
     /// The time after which a read on the same track can follow another, in revolutions.
     turnaround: Option<f64>,
-    /// The time that a head switch adds to `turnaround`.
+    /// The time that a head switch adds to `turnaround`, in revolutions.
     switch: Option<f64>,
     /// The last tracks, between which `switch` is measured.
     recent: VecDeque<(Line, u32)>,
@@ -247,8 +247,8 @@ impl Search<'_, '_> {
     }
 
     /// Returns the pitch of a track that has been found. If slipped sectors explain why it is
-    /// shorter than expected, this is the expected pitch: they lengthen the track at one place
-    /// only.
+    /// shorter than expected, this is the expected pitch: slipped sectors do not change the length
+    /// of the others.
     fn pitch_of(&mut self, kind: TrackKind, guess: TrackKind) -> Result<f64, ProbeError> {
         let short = guess.sectors.saturating_sub(kind.sectors);
         if !(1..=SLIPS).contains(&short) || !self.shifts_are_conclusive(guess.pitch) {
@@ -391,7 +391,7 @@ impl Search<'_, '_> {
             return Ok(false);
         };
         let deviates = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
-        Ok(deviates && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
+        Ok(deviates && self.gap(line, end, angle) < arcs::REMAPPED_SLOTS_MIN * kind.pitch)
     }
 
     /// Returns whether reads of a line of sectors take as long as the sectors need to pass.
@@ -407,8 +407,8 @@ impl Search<'_, '_> {
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
-    /// Joins a found track that is only a physical sector to the previous track, if that has room
-    /// for it. The sector then counts as remapped. The next track begins at the angle `following`.
+    /// Joins a found track of at most a physical sector to the previous track, if that has room for
+    /// it. Its LBNs then count as remapped. The next track begins at the angle `following`.
     fn join_the_last(&mut self, kind: TrackKind, following: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
@@ -484,14 +484,14 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The smallest jump of an angle that can be detected: less than a sector, if the clock is good
-    /// enough.
+    /// The smallest jump of an angle that can be detected, in revolutions: less than a sector, if
+    /// the clock is good enough.
     fn jump_min(&self, pitch: f64) -> f64 {
         (JUMP_SIGMAS * self.clock.sigma).max(JUMP_SECTORS * pitch)
     }
 }
 
-/// The largest difference between skews that count as equal.
+/// The difference below which skews count as equal, in revolutions.
 fn skew_tolerance(sigma: f64, pitch: f64) -> f64 {
     (SKEW_SIGMAS * sigma).max(SKEW_SECTORS * pitch)
 }

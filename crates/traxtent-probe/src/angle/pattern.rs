@@ -54,8 +54,8 @@ const SCORE_MIN: f64 = 1.5;
 const SCORE_SHARE: f64 = 0.95;
 /// The same for the estimate of the number of surfaces.
 const SCORE_SHARE_SURFACES: f64 = 0.97;
-/// The share by which one track's skew changes the level of skews. A single skew is weak evidence
-/// for a fraction of a sector.
+/// The share of a track's deviation by which the level of skews follows it. A single skew is weak
+/// evidence for a fraction of a sector.
 const LEVEL_SHARE: f64 = 1.0 / 8.0;
 /// On a steady clock, the smallest difference, in sectors, at which a skew counts as the track's
 /// own.
@@ -68,7 +68,7 @@ const LEAST_OF: usize = 16;
 /// The number of recent tracks over which the mean skew is computed.
 const MEAN_OF: usize = 48;
 
-/// A track as the pattern represents it.
+/// A track as the pattern represents it. Angles are in revolutions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrackKind {
     pub(super) sectors: u32,
@@ -95,10 +95,10 @@ impl TrackKind {
     }
 
     fn is_like(&self, other: &TrackKind, steady: bool) -> bool {
-        self.sectors == other.sectors && self.turns_like(other, steady)
+        self.sectors == other.sectors && self.skews_like(other, steady)
     }
 
-    fn turns_like(&self, other: &TrackKind, steady: bool) -> bool {
+    fn skews_like(&self, other: &TrackKind, steady: bool) -> bool {
         let same = if steady {
             SAME_SKEW.min(SAME_SECTORS * self.pitch)
         } else {
@@ -124,7 +124,7 @@ fn change(from: TrackKind, to: TrackKind) -> Change {
 /// cause.
 fn weight(from: TrackKind, to: TrackKind, steady: bool) -> f64 {
     let slips = from.sectors.abs_diff(to.sectors) <= SLIPS;
-    if slips && from.turns_like(&to, steady) {
+    if slips && from.skews_like(&to, steady) {
         SLIP_WEIGHT
     } else {
         1.0
@@ -153,7 +153,7 @@ pub(super) struct TrackPredictor {
     dropped: usize,
     /// The positions of each class of change.
     changes: BTreeMap<Change, VecDeque<usize>>,
-    /// The score of each period, which is higher the better it explains the changes.
+    /// The score of each period. The better a period explains the changes, the higher its score.
     score: BTreeMap<usize, f64>,
     period: Option<usize>,
 }
@@ -226,7 +226,7 @@ impl TrackPredictor {
             level.skew += LEVEL_SHARE * off;
         } else if self
             .last()
-            .is_none_or(|last| last.turns_like(&kind, self.steady))
+            .is_none_or(|last| last.skews_like(&kind, self.steady))
         {
             level.skew = skew;
         }
@@ -287,7 +287,8 @@ impl TrackPredictor {
         self.period = self.shortest(SCORE_SHARE);
     }
 
-    /// Returns the shortest period whose score is at least `nearly` times the best.
+    /// Returns the shortest period whose score is at least `nearly` times the best, if the best is
+    /// above [`SCORE_MIN`].
     fn shortest(&self, nearly: f64) -> Option<usize> {
         let best = self.score.values().fold(0.0, |a: f64, b| a.max(*b));
         let mut good = self
@@ -340,11 +341,11 @@ impl TrackPredictor {
             skew: predicted.skew,
             ..past.kind
         });
-        let no_turn = TrackKind {
+        let unchanged_skew = TrackKind {
             skew: last.level.skew,
             ..predicted
         };
-        for kind in std::iter::once(no_turn).chain(sizes) {
+        for kind in std::iter::once(unchanged_skew).chain(sizes) {
             let is_new = |other: &TrackKind| !other.is_like(&kind, self.steady);
             if is_new(&predicted) && all.iter().all(is_new) && all.len() < ALTERNATIVES {
                 all.push(kind);
@@ -353,7 +354,8 @@ impl TrackPredictor {
         all
     }
 
-    /// The number of sectors of the regular form of the track `by` tracks back; 1 is the last.
+    /// The number of sectors of the regular form of the track `by` tracks back; `by` is 1 for the
+    /// last track.
     pub(super) fn sectors_back(&self, by: usize) -> Option<u32> {
         let index = self.past.len().checked_sub(by)?;
         self.past.get(index).map(|past| past.regular.sectors)
@@ -439,11 +441,11 @@ impl TrackPredictor {
         let before = self
             .period
             .and_then(|period| self.past.len().checked_sub(period + 1));
-        if before.is_some_and(|index| self.past[index].regular.turns_like(&last.kind, self.steady))
+        if before.is_some_and(|index| self.past[index].regular.skews_like(&last.kind, self.steady))
         {
             // The last track's skew is the same as one period ago, so the skew continues.
-            let steady = last.kind.turns_like(&level, self.steady);
-            first.skew = if steady { level.skew } else { last.kind.skew };
+            let at_level = last.kind.skews_like(&level, self.steady);
+            first.skew = if at_level { level.skew } else { last.kind.skew };
         }
         let drift = self.drift();
         for k in 0..count {
@@ -461,18 +463,18 @@ impl TrackPredictor {
                 if then.sectors != before.sectors {
                     guess.resize(&then);
                 }
-                if !then.turns_like(&before, self.steady) {
+                if !then.skews_like(&before, self.steady) {
                     // The level is an average of many tracks, the skew that of one.
-                    let back_to_level = then.turns_like(&level, self.steady);
+                    let back_to_level = then.skews_like(&level, self.steady);
                     guess.skew = if back_to_level { level.skew } else { then.skew };
                 }
-                if self.steady && then.turns_like(&guess, self.steady) {
+                if self.steady && then.skews_like(&guess, self.steady) {
                     guess.skew = then.skew + drift;
                 }
             }
             if next
                 .last()
-                .is_some_and(|last| last.turns_like(&guess, self.steady))
+                .is_some_and(|last| last.skews_like(&guess, self.steady))
             {
                 level.skew = guess.skew;
             }

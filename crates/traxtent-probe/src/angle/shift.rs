@@ -15,7 +15,7 @@ use traxtent_units::turns::{fraction, wrap};
 /// neighbouring track.
 const MARGIN: u32 = SLIPS;
 
-/// The largest distance of a shift from a whole number of sectors.
+/// The largest distance, in sectors, of a shift from the whole number that it counts as.
 pub(super) const WHOLE_SECTORS_OFF: f64 = 0.25;
 
 impl Search<'_, '_> {
@@ -88,7 +88,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the angle by which a predicted track's beginning is off, measured at one of its
-    /// first sectors.
+    /// first sectors. Returns `None` if it cannot be measured.
     fn off_start(
         &mut self,
         window: &Window<'_>,

@@ -33,9 +33,10 @@ const STARTS_AT: [u64; 6] = [16, 1, 2, 17, 3, 5];
 /// The numbers of sectors skipped at the beginning to measure a pitch, because they may be
 /// remapped, or followed by bad ones.
 const SKIPPED: [u64; 5] = [0, 1, 2, 5, 11];
-/// The distance in sectors over which a pitch must hold.
+/// The distance in sectors over which a pitch must hold, so that no further one is measured.
 const PITCH_SECTORS_MIN: u64 = 16;
-/// The angle, in revolutions, beyond which sectors cannot be on the same track.
+/// The largest angle, in revolutions, over which a pitch is measured. Sectors beyond it may be on
+/// the next track.
 const PITCH_TURNS_MAX: f64 = 0.97;
 /// The deviation, in revolutions, beyond which a different pitch does not explain the angle of a
 /// sector.
@@ -84,7 +85,8 @@ const HOP_SECTORS: f64 = 1.0 / 4.0;
 /// The number of sectors on one line that are tried to form a pair with one on another.
 const PAIRS: u64 = 16;
 
-/// A line of evenly spaced sectors: the angles at which the sectors of a track pass.
+/// A line of evenly spaced sectors: the angles, in revolutions, at which the sectors of a track
+/// pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// A sector on it.
@@ -158,7 +160,8 @@ impl Search<'_, '_> {
     }
 
     /// Returns the angle of the first sector of a track. If that sector is remapped or cannot be
-    /// read, the angle is extrapolated from the sectors after it.
+    /// read, the angle is extrapolated from the sectors after it. Without `pitch`, this is the
+    /// angle of the first sector that can be read.
     ///
     /// `expected` is the expected angle, if there is a guess.
     pub(super) fn angle_of_start(
@@ -410,7 +413,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the first LBN that is not remapped, if the LBN at `upper` is off the line but later
-    /// ones are on it.
+    /// ones are on it. Records the LBNs before it as remapped.
     fn after_remapped(
         &mut self,
         line: &Line,
@@ -510,7 +513,7 @@ impl Search<'_, '_> {
 
     /// Returns the end of the track that begins at `self.first`, by reads that lose a revolution,
     /// if tracks have no skew. Returns `None` if they have a skew after all. Slipped sectors cost
-    /// such reads little time.
+    /// such reads little time, so they are not taken for the end.
     fn end_by_interruption(
         &mut self,
         line: &Line,
@@ -642,7 +645,8 @@ impl Search<'_, '_> {
         Ok(turns)
     }
 
-    /// The minimum additional time of a read on a neighbouring track, in revolutions.
+    /// The minimum additional time of a read on a neighbouring track, in revolutions, or `None`
+    /// while it cannot be measured.
     pub(super) fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
         let lines: Vec<(Line, (u64, u64))> = self
             .recent

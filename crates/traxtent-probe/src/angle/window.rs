@@ -69,7 +69,7 @@ enum BoundaryTest {
 pub(super) struct Tested {
     /// The tracks whose predictions hold.
     pub(super) known: Vec<(TrackKind, Confirm)>,
-    /// Whether all predicted tracks hold.
+    /// Whether all predictions hold.
     pub(super) whole: bool,
     /// The track that seems to follow them, if the predicted one does not hold.
     pub(super) replacement: Option<TrackKind>,
@@ -142,7 +142,8 @@ impl Drift {
         before.1 + part * (following.1 - before.1)
     }
 
-    /// Updates the drift by a sector whose angle was off by `off`.
+    /// Updates the drift by a sector whose angle was off by `off`, in addition to the drift known
+    /// so far.
     pub(super) fn learn(&mut self, track: usize, off: f64) {
         let (all, track) = (self.at(track) + off, track as f64);
         self.seen.push((track as usize, all));
@@ -409,7 +410,7 @@ impl Search<'_, '_> {
             .map_or(0, |track| track + 1)
     }
 
-    /// Returns the test whose sector can be read first.
+    /// Returns the index of the test whose sector can be read first.
     fn nearest(
         &self,
         window: &Window<'_>,
@@ -516,12 +517,12 @@ impl Search<'_, '_> {
         if jump < FEW * kind.pitch {
             return seen.min(jump / 2.0);
         }
-        let failed = match check {
+        let most = match check {
             _ if self.clock.is_noisy() => DEVIATION_NOISY,
             BoundaryTest::Last => DEVIATION_SECTORS * kind.pitch,
             _ => DEVIATION_SKEW,
         };
-        (jump / 3.0).min(failed).max(seen / 2.0)
+        (jump / 3.0).min(most).max(seen / 2.0)
     }
 
     /// Returns whether the prediction holds although the LBN before or at a boundary deviates by

@@ -2,9 +2,9 @@
 //!
 //! Within a part of the drive that has a uniform format, three numbers determine the angle: the
 //! skew from track to track within a run, the angle at which each run of the repetition begins, and
-//! the advance from one repetition to the next. Each is measured between tracks that lie
-//! increasingly far apart, which divides the error of an angle among many tracks. If a prediction
-//! fails, a new part begins.
+//! the advance from one repetition to the next. Skew and advance are measured between tracks that
+//! lie increasingly far apart, which divides the error of an angle among many tracks. If a
+//! prediction fails, a new part begins.
 
 use super::layout::TrackLayout;
 use super::measurement::{Estimate, Measurement, wrapped};
@@ -54,7 +54,7 @@ const OFFSETS: usize = 3;
 /// changes.
 const GUESSED_RUN_MIN: usize = 4;
 
-/// The angles of a run of the repetition.
+/// The angles of a run of the repetition, in revolutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunAngles {
     /// The angle from the beginning of the repetition's first track to that of the run's first
@@ -66,7 +66,7 @@ pub(super) struct RunAngles {
     pub(super) slots: u32,
 }
 
-/// Repetitions of a repeating section with a uniform format.
+/// Repetitions of a repeating section with a uniform format. Angles are in revolutions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FormatPatch {
     /// The index of the repeating section.
@@ -80,7 +80,7 @@ pub(super) struct FormatPatch {
     pub(super) advance: f64,
     /// The angle at which the first track begins.
     pub(super) origin: f64,
-    /// Half the width of an angle's interval, in revolutions.
+    /// Half the width of the widest confidence interval of an angle.
     pub(super) half_width: f64,
 }
 
@@ -262,8 +262,9 @@ pub(super) fn angles(
     Ok(found)
 }
 
-/// Divides a repeating section where the usual sizes of its tracks change. Returns for each part
-/// the first repetition, the number of repetitions, and the sizes by run.
+/// Divides a repeating section where the usual sizes of its tracks change. Parts of fewer than
+/// [`REPETITIONS_MIN`] repetitions belong to the part before. Returns for each part the first
+/// repetition, the number of repetitions, and the sizes by run.
 fn alike(
     sectors: &[u32],
     section: &super::layout::RepeatingSection,
@@ -336,7 +337,8 @@ impl AngleMeter<'_, '_> {
     }
 
     /// Finds the constant step between the angles of items `0..count`, by measurements at doubling
-    /// distances. Returns the step and the number of items that follow it.
+    /// distances. If `guess` nearly fits the last and the middle item, it is only corrected.
+    /// Returns the step and the number of items that follow it.
     pub(super) fn constant(
         &mut self,
         count: usize,

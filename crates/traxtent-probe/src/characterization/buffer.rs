@@ -83,10 +83,13 @@ const CONTINUED_SECTORS: u64 = 16;
 /// The measured properties of bus and cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Buffer {
+    /// The time of a hit without its transfer.
     pub(super) hit_ms: f64,
+    /// The time from the media transfer of a sector to its transfer on the bus.
     pub(super) connect_ms: f64,
     /// The part of the overheads that follows the transfers on the media and the bus.
     pub(super) completion_ms: f64,
+    /// The time on the bus per sector.
     pub(super) sector_ms: f64,
     /// The additional time of the bus compared with the media, per sector.
     pub(super) bus_excess_ms: f64,
@@ -402,8 +405,8 @@ impl BufferProbe<'_, '_> {
         }
     }
 
-    /// Measures the delay of a read compared with a verification of the same sectors. The head
-    /// arrives `early` revolutions before the first of them.
+    /// Measures the delay of a read compared with a verification of the same sectors, in
+    /// milliseconds. The head arrives `early` revolutions before the first of them.
     fn behind_media(&mut self, lbn: Lbn, sectors: u32, early: f64) -> Result<f64, ProbeError> {
         let mut times = [0.0; 2];
         for (way, time) in times.iter_mut().enumerate() {

@@ -35,7 +35,8 @@ const LEAD_TURNS: f64 = 0.5;
 const LOST_TURNS: f64 = 0.5;
 
 /// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
-/// Returns the crossings at the first step of each run and at the step that leaves it.
+/// `by` is the kind of request, and whether it has FUA set. Returns the crossings at the first step
+/// of each run and at the step that leaves it.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -123,7 +124,7 @@ fn caught(
 }
 
 /// Returns the longest head switch, and the longest step to the next cylinder, for which the
-/// crossings made in time are still made in time.
+/// crossings made in time are still made in time, in milliseconds.
 pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
     // Less than the drive's model can distinguish, and more than its rounding.
     const MARGIN: f64 = 1e-5;

@@ -42,7 +42,7 @@ struct FirmwareBehaviour {
     get: fn(&Characterization) -> f64,
 }
 
-fn is(value: f64) -> bool {
+fn is_on(value: f64) -> bool {
     value != 0.0
 }
 
@@ -96,19 +96,19 @@ const BEHAVIOURS: &[FirmwareBehaviour] = &[
     FirmwareBehaviour {
         name: "cache.read_ahead.stop_in_sector",
         choices: OFF_ON,
-        set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
+        set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is_on(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.stop_in_sector)),
     },
     FirmwareBehaviour {
         name: "cache.read_ahead.on_idle_hit",
         choices: OFF_ON,
-        set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is(v),
+        set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is_on(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_idle_hit)),
     },
     FirmwareBehaviour {
         name: "cache.read_ahead.on_arrival",
         choices: OFF_ON,
-        set: |c, v| c.buffer.cache.read_ahead.on_arrival = is(v),
+        set: |c, v| c.buffer.cache.read_ahead.on_arrival = is_on(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_arrival)),
     },
 ];
@@ -183,7 +183,7 @@ pub(super) fn firmware(
         BEHAVIOURS
             .iter()
             .filter(|behaviour| behaviour.choices.len() == 2)
-            .map(|behaviour| format!("{} {}", behaviour.name, is((behaviour.get)(measured))))
+            .map(|behaviour| format!("{} {}", behaviour.name, is_on((behaviour.get)(measured))))
             .collect::<Vec<_>>()
             .join(", "),
     ));
@@ -288,7 +288,8 @@ fn begin(watch: &mut Stopwatch<'_>) -> Result<(f64, f64), ProbeError> {
     Ok((began, watch.angle(began)))
 }
 
-/// Times requests. Each is sent when the previous one is complete.
+/// Times requests. Each is sent when the previous one is complete. `began` is the time from which
+/// their sending is counted, in milliseconds.
 fn time(
     watch: &mut Stopwatch<'_>,
     requests: Vec<Request>,
@@ -355,8 +356,9 @@ fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64
     sum / samples.len() as f64
 }
 
-/// Returns the distance between two distributions of response times, without the longest of each:
-/// those of the drive, and those simulated with an unsteady host.
+/// Returns the distance between the response times of the drive and those simulated with an
+/// unsteady host: the mean of the demerits of the mixed and of the sequential part, without the
+/// longest times.
 fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) -> f64 {
     let mut rng = Rng::new(seed);
     let mut now = SimTime::ZERO;

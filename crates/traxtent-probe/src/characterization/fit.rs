@@ -30,7 +30,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// The difference of the mean response times, relative to that of the drive.
+    /// The difference of the mean response times, relative to the drive's.
     pub fn mean_error(&self) -> f64 {
         self.fitted_ms / self.drive_ms - 1.0
     }
