@@ -95,7 +95,8 @@ impl PlannedTrack {
         }
     }
 
-    /// Returns whether its first LBN that is not remapped is where it should be.
+    /// Returns whether its first LBN that is not remapped is where it should be; false if it has no
+    /// such LBN.
     pub(super) fn is_in_place(&self, translator: &mut Translator<'_>) -> Result<bool, ProbeError> {
         let first = self.start + self.lead;
         let has_one = self.sectors > self.lead && first < translator.end;
@@ -146,7 +147,7 @@ impl PlannedTrack {
 /// may be, even if every other cylinder begins on the surface on which the previous one ends.
 type Class = (Surface, Step);
 
-/// The classes and sizes that have been tested since the pattern last changed.
+/// The classes and sizes that have been tested since the pattern last failed.
 pub(super) type TestedClasses = BTreeSet<(Class, Slots)>;
 
 /// Returns the boundaries to test inside a jump over the first `good` tracks of a plan, in

@@ -4,7 +4,7 @@
 //! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
 //! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
 //! between these two are remapped. At either end of a track, a row has as many remapped LBNs as
-//! grown defects, if these LBNs do not follow one another on the track.
+//! grown defects, provided that their translations interrupt the sequence of LBNs on a track.
 
 use std::ops::RangeInclusive;
 
@@ -17,8 +17,8 @@ use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
 
 /// Lists the remapped LBNs of a region in ascending order. Returns `None` if the drive has no
-/// defect lists, or if it has grown defects but does not translate. Costs a few translations per
-/// grown defect.
+/// defect lists, if it has grown defects but does not translate, or if it refuses a request. Costs
+/// a few translations per grown defect.
 ///
 /// # Errors
 /// Returns an error if the drive fails.
@@ -102,7 +102,7 @@ fn moved_from(
     Ok(Vec::new())
 }
 
-/// Returns whether two LBNs are not consecutive on a track with only bad slots between them.
+/// Returns false only if `next` follows `one` on a track, with at most bad slots between them.
 fn is_apart(
     target: &mut dyn Target,
     bad: &DefectLists,

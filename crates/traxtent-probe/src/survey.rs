@@ -22,12 +22,12 @@ use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime};
 
 /// The number of readings between two readings of the reference sector.
-const BETWEEN: u32 = 24;
+const READINGS_BETWEEN: u32 = 24;
 
 /// The shares of a reference reading's error by which the phase and its rate are corrected.
 const FOLLOW: (f64, f64) = (0.15, 0.01);
 
-/// The full stroke divided by the largest step between measured distances.
+/// The number by which the full stroke is divided to get the largest step between distances.
 const DISTANCES: usize = 160;
 
 /// The number of measurements per distance. The longest of them is the arm's time.
@@ -37,7 +37,7 @@ const TRIALS: usize = 3;
 const TAILS: usize = 101;
 
 /// The resolution of the arm's time, in revolutions.
-const RESOLUTION: f64 = 1.0 / 512.0;
+const RESOLUTION_TURNS: f64 = 1.0 / 512.0;
 
 /// The number of sectors at the beginning of a track that are tried until one can be read.
 const READABLE: u64 = 8;
@@ -46,11 +46,13 @@ const READABLE: u64 = 8;
 const PAIR_ATTEMPTS: u32 = 8;
 
 /// Surveys the given tracks of a map, reading each of them `readings` times, for a host that will
-/// read `sectors` at a time. `progress` receives the number of tracks done.
+/// read `sectors` at a time. `tracks` must be a non-empty range of the map's tracks. `progress`
+/// receives the number of tracks done.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be timed, if the sectors of a track cannot be read, or if
-/// the drive fails.
+/// Returns an error if the drive cannot be timed, if no sectors can be read on two tracks between
+/// which the arm is timed, or if the drive fails. A track at whose beginning no sector can be read
+/// gets the angle 0.
 pub fn survey(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -66,7 +68,7 @@ pub fn survey(
     let mut drift = Drift::new(first);
     let mut angles: Vec<u16> = Vec::with_capacity(tracks.len());
     let all = map.tracks().skip(tracks.start).take(tracks.len());
-    let between = (BETWEEN / readings.max(1)).max(1) as usize;
+    let between = (READINGS_BETWEEN / readings.max(1)).max(1) as usize;
     for (index, track) in all.enumerate() {
         if index % between == 0 {
             drift.follow(&mut clock)?;
@@ -131,7 +133,9 @@ struct Drift {
     sector: Lbn,
     /// The angle of the sector at its first reading.
     angle: Option<f64>,
+    /// The time of the last update.
     at: SimTime,
+    /// The drift at that time, in revolutions.
     turns: f64,
     /// The rate of the drift, per revolution.
     rate: f64,
@@ -178,7 +182,7 @@ impl Drift {
 }
 
 impl Arm<'_, '_> {
-    /// Measures the shortest time for each distance.
+    /// Measures the arm's time for each distance: the longest of a few shortest times.
     fn reach(&mut self) -> Result<PositioningCurve, ProbeError> {
         let most = self.tracks.len() - 1;
         let mut points: Vec<(usize, f64)> = Vec::new();
@@ -198,9 +202,9 @@ impl Arm<'_, '_> {
         }
     }
 
-    /// Returns the median delay from the end of a read's last sector, timed as in this survey, to
-    /// the completion of the read. The read has `sectors` sectors. Buses and buffers cause the
-    /// delay.
+    /// Returns the median delay, in revolutions, from the end of a read's last sector, timed as in
+    /// this survey, to the completion of the read. The read has `sectors` sectors. Buses and
+    /// buffers cause the delay.
     fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
         let mut later = Vec::new();
         while later.len() < TAILS {
@@ -224,7 +228,8 @@ impl Arm<'_, '_> {
         Ok(later[TAILS / 2])
     }
 
-    /// Returns the shortest time over a distance from a random track, found by bisection.
+    /// Returns the shortest time over a distance from a random track, in revolutions, found by
+    /// bisection.
     fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
         self.drift.follow(self.clock)?;
         let from =
@@ -237,7 +242,7 @@ impl Arm<'_, '_> {
         // A read sent at a random time takes the shortest time plus up to one revolution.
         let took = self.took(from, to, None)?;
         let (mut lower, mut upper) = ((took - 1.0).max(0.0), took);
-        while upper - lower > RESOLUTION {
+        while upper - lower > RESOLUTION_TURNS {
             let middle = f64::midpoint(lower, upper);
             if self.took(from, to, Some(middle))? < middle + MISSED_TURNS {
                 upper = middle;
@@ -250,6 +255,7 @@ impl Arm<'_, '_> {
 
     /// Returns the time of a read on track `to` that is sent when a read on track `from` completes.
     /// The read is of the sector due after `due` revolutions, or of any sector if `due` is `None`.
+    /// The time is in revolutions.
     fn took(&mut self, from: usize, to: usize, due: Option<f64>) -> Result<f64, ProbeError> {
         for _ in 0..PAIR_ATTEMPTS {
             let lbn = |track: usize, sector: u64| {

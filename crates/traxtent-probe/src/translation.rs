@@ -96,7 +96,8 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// Discards translations of LBNs below `lbn`, except the last one, once too many are stored.
+    /// Discards translations of LBNs before `lbn`, except the one directly before it, once too many
+    /// are stored.
     pub(super) fn forget_below(&mut self, lbn: u64) {
         if self.places.len() > REMEMBERED_MAX {
             self.places = self.places.split_off(&lbn.saturating_sub(1));

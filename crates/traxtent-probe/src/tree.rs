@@ -350,9 +350,9 @@ impl Tree<'_, '_, '_> {
         // Predicted tracks may be absent from the drive, provided that the pattern continues after
         // this one.
         let here = track.and_then(|track| {
-            let fits = |at: usize| ahead.get(at).map(|t| t.home);
+            let home = |at: usize| ahead.get(at).map(|t| t.home);
             let here = ahead.iter().position(|t| t.home == track.home)?;
-            (here == 0 || fits(here + 1) == next).then_some(here)
+            (here == 0 || home(here + 1) == next).then_some(here)
         });
         let Some(here) = here else {
             // The translated LBNs may be remapped. In that case, the neighbours show which track

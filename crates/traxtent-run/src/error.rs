@@ -34,7 +34,7 @@ impl RunError {
         RunError::Input(what.to_string())
     }
 
-    /// Returns an input error in `place`, which is a file or a line in a file.
+    /// Returns an input error in `place`, such as a file, a line of a file, or an argument.
     pub fn at(place: impl fmt::Display, what: impl fmt::Display) -> RunError {
         RunError::Input(format!("{place}: {what}"))
     }

@@ -10,7 +10,8 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::{Result, RunError};
 
-const BUFFER: usize = 1 << 16;
+/// The size of a read buffer, in bytes.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Opens a file, or standard input for `-`, and decompresses it if it is a gzip or zstd file.
 ///
@@ -27,23 +28,27 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
         }
         Box::new(file)
     };
-    let mut raw = BufReader::with_capacity(BUFFER, raw);
+    let mut raw = BufReader::with_capacity(BUFFER_BYTES, raw);
     let start = raw
         .fill_buf()
         .map_err(|error| RunError::file(path, &error))?;
     Ok(match start {
-        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
+        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(
+            BUFFER_BYTES,
+            MultiGzDecoder::new(raw),
+        )),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Box::new(BufReader::with_capacity(BUFFER, Zstd::new(raw)))
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, Zstd::new(raw)))
         }
         _ => Box::new(raw),
     })
 }
 
-/// Reads a text file. [`open`] opens and decompresses it.
+/// Reads a text file, which [`open`] decompresses if necessary.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, is longer than `limit` bytes, or is not UTF-8.
+/// Returns an error if the file cannot be read, if its decompressed text is longer than `limit`
+/// bytes, or if it is not UTF-8.
 pub fn text(path: &Path, limit: u64) -> Result<String> {
     let mut bytes = Vec::new();
     open(path)?
@@ -121,7 +126,10 @@ impl<R: BufRead> Read for Zstd<R> {
                 self.in_frame = false;
             } else {
                 self.decoder
-                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBytes(BUFFER))
+                    .decode_blocks(
+                        &mut self.source,
+                        BlockDecodingStrategy::UptoBytes(BUFFER_BYTES),
+                    )
                     .map_err(corrupt)?;
             }
         }

@@ -29,7 +29,7 @@ impl LabelColumns {
 
     /// Chooses the type of each column: a number type if all values of the key are numbers. `keys`
     /// are the keys of the settings, each with its values in all runs. `seeds` are the seeds of all
-    /// runs; a run that needs none has `None`.
+    /// runs; a run that needs none has `None`. Seeds are texts if one of them exceeds [`i64::MAX`].
     pub fn of_values<'a, V>(
         keys: impl Iterator<Item = (&'a str, V)>,
         seeds: impl Iterator<Item = Option<u64>>,

@@ -10,7 +10,7 @@ use crate::error::{Result, RunError};
 use crate::input;
 
 /// The maximum size of a map file in bytes.
-const FILE_BYTES: u64 = 256 << 20;
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// The sector size assumed for a list of tracks, which does not state it.
 const LIST_SECTOR_BYTES: u32 = 512;
@@ -19,7 +19,8 @@ const LIST_SECTOR_BYTES: u32 = 512;
 /// not a map.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, if it is too long, or if the map is damaged.
+/// Returns an error if the file cannot be read, if a map file is longer than 256 MiB, or if the map
+/// is damaged.
 pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
     let mut file = input::open(path)?;
     let start = file
@@ -27,20 +28,20 @@ pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
         .map_err(|error| RunError::file(path, &error))?;
     if MapFile::recognize(start) {
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES + 1)
+        file.take(FILE_BYTES_MAX + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| RunError::file(path, &error))?;
-        if bytes.len() as u64 > FILE_BYTES {
-            let problem = format!("is longer than {FILE_BYTES} bytes");
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            let problem = format!("is longer than {FILE_BYTES_MAX} bytes");
             return Err(RunError::at(path.display(), problem));
         }
-        let map = MapFile::read(&bytes).map_err(|error| wrong(path, error))?;
+        let map = MapFile::read(&bytes).map_err(|error| map_error(path, error))?;
         return Ok(Some(map));
     }
     if !start.starts_with(b"first_lbn,") {
         return Ok(None);
     }
-    let tracks = TrackMap::read_csv(file).map_err(|error| wrong(path, error))?;
+    let tracks = TrackMap::read_csv(file).map_err(|error| map_error(path, error))?;
     let identity = Identity {
         capacity: Sectors(tracks.end().0),
         logical_bytes: LIST_SECTOR_BYTES,
@@ -50,7 +51,7 @@ pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
     Ok(Some(MapFile::new(identity, MapSource::List, tracks)))
 }
 
-fn wrong(path: &Path, error: TrackMapError) -> RunError {
+fn map_error(path: &Path, error: TrackMapError) -> RunError {
     match error {
         TrackMapError::Line { line, problem } => {
             RunError::at(format!("{}:{line}", path.display()), problem)

@@ -15,8 +15,8 @@ use crate::workload::Workload;
 pub struct SweepPlan {
     /// The targets: one, or several to compare.
     pub targets: Vec<String>,
-    /// The drives for the devices of a trace after those of the target (`--drive`). With several
-    /// targets, there are none.
+    /// The drives for the devices of a trace after those of the target (`--drive`). They are added
+    /// to each target.
     pub more_drives: Vec<String>,
     /// The workload; `None` is the one in a target's DiskSim parameters.
     pub workload: Option<String>,
@@ -33,8 +33,8 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
-    /// Loads the targets and the workload, and returns a case for each drive and each combination
-    /// of the settings' values. The order is that of the targets, then that of [`points`].
+    /// Loads the targets and the workload, and returns a case for each target and each combination
+    /// of the settings' values. The order is that of the targets, then that of [`combinations`].
     ///
     /// # Errors
     /// Returns an error if a target or the workload is invalid, if a target is given twice, if a

@@ -16,7 +16,7 @@ pub struct ReportHead {
     pub workload: String,
     /// The seed of each run; none if no seed determines the requests.
     pub seeds: Vec<u64>,
-    /// The number of requests that are excluded.
+    /// The number of requests that are excluded from all figures: the first to complete.
     pub warmup: u64,
     /// The values of the settings; `None` if there were no settings.
     pub set: Option<Point>,

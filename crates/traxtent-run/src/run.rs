@@ -358,8 +358,8 @@ impl TracePlan {
     /// the recorded arrivals. The trace is read once to find out.
     ///
     /// # Errors
-    /// Returns an error if the trace cannot be read, if it is invalid, or if the observer stops the
-    /// run.
+    /// Returns the errors of [`open`](Self::open). Also returns an error if the trace is invalid,
+    /// or if the observer stops the run.
     pub fn for_comparison(
         &self,
         path: &Path,

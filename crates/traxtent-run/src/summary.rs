@@ -31,6 +31,7 @@ pub struct Summary {
     warmup: u64,
     /// The time from which requests count: the completion of the last discarded one.
     from: SimTime,
+    /// The completion of the last request that counts.
     until: SimTime,
     bytes: u64,
     from_buffer: u64,
@@ -61,7 +62,7 @@ pub struct Figure {
 }
 
 impl Summary {
-    /// Creates a summary that excludes the first requests to complete from all figures.
+    /// Creates a summary that excludes the first `requests` requests to complete from all figures.
     pub fn after_warmup(requests: u64) -> Summary {
         Summary {
             warmup: requests,

@@ -5,32 +5,32 @@ use super::{Shared, turn};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
-/// The largest number of readings of one sector until two agree.
-const READINGS_MAX: usize = 20;
+/// The largest number of attempts at one measurement, such as the angle of a sector.
+const ATTEMPTS_MAX: usize = 20;
 
-/// The longest run of remapped sectors that is recognized.
+/// The longest run of remapped or unreadable sectors that is recognized.
 const MOVED_MAX: u64 = 4;
 
 /// The margin added to the time that the arm seems to need, in revolutions.
-const MARGIN: f64 = 0.1;
+const MARGIN_TURNS: f64 = 0.1;
 
 /// The step by which shorter times for the arm are tried, in revolutions.
-const STEP: f64 = 0.15;
+const LEAD_STEP_TURNS: f64 = 0.15;
 
 /// The time allowed for the arm if it cannot be measured, in revolutions.
-const LEAD_UNKNOWN: f64 = 2.4;
+const LEAD_UNKNOWN_TURNS: f64 = 2.4;
 
 /// The excess, in revolutions, above which a read counts as having lost a revolution.
-const LOST: f64 = 0.5;
+const LOST_TURNS: f64 = 0.5;
 
 /// The gap above which sectors count as remapped, in revolutions.
-const NEAR: f64 = 0.1;
+const REMAPPED_GAP_TURNS: f64 = 0.1;
 
-/// The number of recent skews that are stored.
-const SKEWS: usize = 8;
+/// The largest number of recent skews that are stored.
+const SKEWS_MAX: usize = 8;
 
 /// The difference, in revolutions, below which two measurements count as the same skew.
-const SAME: f64 = 0.01;
+const SAME_SKEW_TURNS: f64 = 0.01;
 
 /// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
@@ -58,7 +58,7 @@ pub(super) struct Lane<'s, 'c, 'a> {
     first: u64,
     /// A sector of the track being searched, and its angle.
     at: (u64, f64),
-    /// The angle of one sector.
+    /// The angular length of one sector, in revolutions.
     pitch: f64,
     /// The time from sending a read to the end of its first sector, in revolutions.
     lead: f64,
@@ -78,7 +78,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             first,
             at: (first, 0.0),
             pitch: 0.0,
-            lead: LEAD_UNKNOWN,
+            lead: LEAD_UNKNOWN_TURNS,
             calibrated: false,
             before: None,
             skews: Vec::new(),
@@ -127,13 +127,16 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             self.calibrated = true;
             self.lead = f64::INFINITY;
             let Some(angle) = self.angle_of(lbn).await? else {
-                self.lead = LEAD_UNKNOWN;
+                self.lead = LEAD_UNKNOWN_TURNS;
                 break;
             };
-            while self.calibrated && self.lead.is_finite() && self.lead > MARGIN + STEP {
-                let lead = self.lead - MARGIN - STEP;
+            while self.calibrated
+                && self.lead.is_finite()
+                && self.lead > MARGIN_TURNS + LEAD_STEP_TURNS
+            {
+                let lead = self.lead - MARGIN_TURNS - LEAD_STEP_TURNS;
                 match self.read(lead, (lbn, angle), 1).await? {
-                    Some(excess) if excess < LOST => self.lead -= STEP,
+                    Some(excess) if excess < LOST_TURNS => self.lead -= LEAD_STEP_TURNS,
                     _ => break,
                 }
             }
@@ -141,8 +144,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(())
     }
 
-    /// Begins this lane's turn. If the last read was by a different lane than before this lane's
-    /// previous turn, the arm needs a different time.
+    /// Waits for this lane's turn. If the lane that read last is not the one that read before this
+    /// lane's previous turn, `lead` must be measured again.
     async fn turn(&mut self) {
         turn().await;
         let before = self.shared.last.replace(Some(self.index));
@@ -162,11 +165,11 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         let Some(skew) = self.excess(end - 1, end + 1).await? else {
             return Ok(false);
         };
-        let known = |other: &f64| (other - skew).abs() < SAME;
+        let known = |other: &f64| (other - skew).abs() < SAME_SKEW_TURNS;
         let full = sectors as f64 * self.pitch > 1.0 - self.pitch / 2.0;
         let ends = skew > self.jump_min() && (full || self.skews.iter().any(known));
         if ends {
-            if skew < LOST && self.skews.iter().any(known) {
+            if skew < LOST_TURNS && self.skews.iter().any(known) {
                 self.shared.learn_skew(skew);
             }
             self.remember(skew);
@@ -200,11 +203,11 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             self.at = next;
             let room = 1.0 - span - gap;
-            if full || gap > LOST || room < self.pitch / 2.0 {
+            if full || gap > LOST_TURNS || room < self.pitch / 2.0 {
                 self.remember(gap);
                 return Ok(stop);
             }
-            // The last sector that may be on this track, and one more.
+            // The end of a read of all sectors that may be on this track, and one more.
             let beyond = stop + (room / self.pitch + 0.5) as u64 + 1;
             if beyond <= self.shared.capacity && self.runs_on(stop, beyond).await? {
                 self.remember(gap);
@@ -222,15 +225,17 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
 
     /// Records the skew of a boundary.
     fn remember(&mut self, skew: f64) {
-        self.skews.retain(|other| (other - skew).abs() > SAME);
+        self.skews
+            .retain(|other| (other - skew).abs() > SAME_SKEW_TURNS);
         self.skews.push(skew);
-        if self.skews.len() > SKEWS {
+        if self.skews.len() > SKEWS_MAX {
             self.skews.remove(0);
         }
     }
 
-    /// Returns the first LBN, at or shortly after `self.first`, that the next LBN directly follows.
-    /// Stores its angle in `self.at`. The LBNs before it are remapped or cannot be read.
+    /// Returns the first LBN, at or shortly after `self.first`, that the next LBN directly follows;
+    /// `self.first` if there is none. Stores its angle in `self.at`. The LBNs before it are
+    /// remapped or cannot be read.
     async fn anchor(&mut self) -> Result<u64, ProbeError> {
         let mut moved = Vec::new();
         for lbn in self.first..(self.first + MOVED_MAX).min(self.shared.capacity) {
@@ -249,7 +254,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                     self.shared.moved.borrow_mut().append(&mut moved);
                     return Ok(lbn);
                 }
-                Some(gap) if gap > NEAR => moved.push(Lbn(lbn)),
+                Some(gap) if gap > REMAPPED_GAP_TURNS => moved.push(Lbn(lbn)),
                 _ => {}
             }
         }
@@ -273,8 +278,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             self.at = anchor;
         }
-        for _ in 0..READINGS_MAX {
-            if self.double().await? {
+        for _ in 0..ATTEMPTS_MAX {
+            if self.learn_by_doubling().await? {
                 return Ok(self.at.0);
             }
             if old > 0.0 {
@@ -292,18 +297,18 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
 
     /// Learns the model from reads of doubling length. Returns `false` if the first of them are
     /// inconsistent.
-    async fn double(&mut self) -> Result<bool, ProbeError> {
+    async fn learn_by_doubling(&mut self) -> Result<bool, ProbeError> {
         let (first, _) = self.at;
         let (mut reached, mut more) = (0, 1);
         self.pitch = 0.0;
         // On drives with zero-latency access, longer reads end one revolution after the head
         // arrives.
-        while first + more < self.shared.capacity && more as f64 * self.pitch <= LOST {
+        while first + more < self.shared.capacity && more as f64 * self.pitch <= LOST_TURNS {
             let Some(excess) = self.excess(first, first + more + 1).await? else {
                 break;
             };
             let passed = more as f64 * self.pitch + excess;
-            if reached > 0 && excess.abs() > self.jump_min() || passed > LOST {
+            if reached > 0 && excess.abs() > self.jump_min() || passed > LOST_TURNS {
                 break;
             }
             self.pitch = passed / more as f64;
@@ -326,7 +331,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         let half = self.half();
         // Far beyond a boundary, a smaller pitch could exactly compensate the skew.
         let end_max = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
-        // The sectors up to `lower` follow each other; those up to `upper` do not.
+        // The sectors before `lower` follow each other; those before `upper` do not.
         let (mut lower, mut upper) = (from + 1, end_max + 1);
         while upper - lower > 1 {
             let aim = match hint {
@@ -415,7 +420,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.pitch += excess / more;
             }
             self.at = (end - 1, passed);
-            // Two adjacent sectors must be in one read.
+            // Reads overlap by a sector, because a gap shows only within a read.
             first = end - 1;
         }
         Ok(true)
@@ -429,7 +434,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         let mut least = f64::INFINITY;
         let (mut seen, mut given) = (0, self.lead);
         // Every disturbance makes the read longer, so the shortest of several counts.
-        while seen < READINGS_MAX {
+        while seen < ATTEMPTS_MAX {
             if !self.calibrated {
                 self.calibrate(from).await?;
                 given = self.lead;
@@ -447,23 +452,25 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             if excess < -self.jump_min() {
                 // Either the arm came so early that the drive began with later sectors, or the
                 // model is wrong.
-                if (excess - least).abs() < SAME {
+                if (excess - least).abs() < SAME_SKEW_TURNS {
                     self.lead = given;
                     return Ok(Some(excess));
                 }
                 least = excess;
-                self.lead = (self.lead - STEP.max((-excess).round())).max(STEP);
+                self.lead =
+                    (self.lead - LEAD_STEP_TURNS.max((-excess).round())).max(LEAD_STEP_TURNS);
                 continue;
             }
-            let known = |other: &f64| *other < LOST && (other - excess).abs() < SAME;
+            let known =
+                |other: &f64| *other < LOST_TURNS && (other - excess).abs() < SAME_SKEW_TURNS;
             if excess < self.jump_min() || self.skews.iter().any(known) {
                 if least < f64::INFINITY {
-                    // The previous reads were late.
-                    self.lead += MARGIN / 2.0;
+                    // The previous reads were sent too late.
+                    self.lead += MARGIN_TURNS / 2.0;
                 }
                 return Ok(Some(excess));
             }
-            let settled = (excess - least).abs() < SAME;
+            let settled = (excess - least).abs() < SAME_SKEW_TURNS;
             least = least.min(excess);
             if settled {
                 break;
@@ -476,7 +483,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// read.
     async fn angle_of(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let mut seen: Vec<f64> = Vec::new();
-        while seen.len() < READINGS_MAX {
+        while seen.len() < ATTEMPTS_MAX {
             let before = self.before;
             self.turn().await;
             let clock = &mut self.shared.clock.borrow_mut();
@@ -484,7 +491,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 return Ok(None);
             };
             if self.before == before {
-                self.lead = self.lead.min(pass.took + MARGIN);
+                self.lead = self.lead.min(pass.took + MARGIN_TURNS);
             }
             let near = |other: &&f64| wrap(**other - pass.angle).abs() <= clock.tolerance();
             if let Some(other) = seen.iter().find(near) {
@@ -513,7 +520,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         angle + (lbn as f64 - known as f64) * self.pitch
     }
 
-    /// The smallest gap that can be detected: less than a sector, if the clock is good enough.
+    /// The smallest gap that can be detected, in revolutions: less than a sector, if the clock is
+    /// good enough.
     fn jump_min(&self) -> f64 {
         let sigma = self.shared.clock.borrow().sigma;
         (JUMP_SIGMAS * sigma)

@@ -4,7 +4,7 @@
 //! time grows with N as a linear model predicts, until N exceeds the track. Then the skew, or a
 //! lost revolution, is added. A binary search finds that N. Once the length of a track is known,
 //! the same length is tried on the next track, with a read across the expected boundary. Only if
-//! that fails does the search start again with N = 1 ([`lane`]). To defeat caches, up to a hundred
+//! that fails is the end of that track searched for ([`lane`]). To defeat caches, up to a hundred
 //! places of the drive are searched at the same time, with one read in each before the next round,
 //! until each search reaches the beginning of the next.
 //!
@@ -53,7 +53,7 @@ use traxtent_units::Lbn;
 const LANES_MAX: u64 = 100;
 
 /// The smallest number of sectors for which a separate lane is worthwhile.
-const LANE_MIN: u64 = 1 << 15;
+const LANE_SECTORS_MIN: u64 = 1 << 15;
 
 /// The search of a lane, waiting for its next turn.
 type SearchStep<'s> = Pin<Box<dyn Future<Output = Result<(), ProbeError>> + 's>>;
@@ -81,7 +81,7 @@ pub(super) fn scan(
     sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
     let length = region.end.0 - region.first.0;
-    let count = (length / LANE_MIN).clamp(1, LANES_MAX);
+    let count = (length / LANE_SECTORS_MIN).clamp(1, LANES_MAX);
     let shared = Shared {
         capacity: clock.capacity(),
         clock: RefCell::new(clock),
@@ -135,7 +135,7 @@ pub(super) fn scan(
 #[derive(Default)]
 struct OutputProgress {
     lane: usize,
-    /// The number of boundaries of the lane that have been passed on.
+    /// The index, among the lane's boundaries, of the one at which the next track begins.
     boundary: usize,
 }
 
@@ -183,7 +183,7 @@ impl Shared<'_, '_> {
         })
     }
 
-    /// Records a skew.
+    /// Records a skew that is certain.
     fn learn_skew(&self, skew: f64) {
         if self.least_skew.get().is_none_or(|least| skew < least) {
             self.least_skew.set(Some(skew));

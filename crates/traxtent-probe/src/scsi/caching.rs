@@ -30,16 +30,17 @@ pub struct CachingOff {
     pub prefetch: bool,
 }
 
-/// The allocation length for mode parameters, which is sufficient for all pages used here.
-const ROOM: u16 = 252;
+/// The allocation length for mode parameters, in bytes. It is sufficient for all pages used here.
+const ROOM_BYTES: u16 = 252;
 
-const WHAT: &str = "switching caching by mode page 8";
+/// The name of the requested operation in errors.
+const OPERATION: &str = "switching caching by mode page 8";
 
 impl<T: Transport> ScsiTarget<T> {
     /// Returns the bytes of a mode page.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the page, or does not respond.
+    /// Returns an error if the drive does not return the page.
     pub fn mode_page(&mut self, code: u8, values: PageValues) -> Result<Vec<u8>, TargetError> {
         let (_, page) = self
             .sense(code, values)
@@ -56,7 +57,7 @@ impl<T: Transport> ScsiTarget<T> {
     pub fn suspend_caching(&mut self) -> Result<CachingOff, TargetError> {
         let (width, page) = self
             .sense(CACHING_PAGE, PageValues::Current)
-            .map_err(|failure| failure.into_target_error(WHAT))?;
+            .map_err(|failure| failure.into_target_error(OPERATION))?;
         let mask = match self.sense(CACHING_PAGE, PageValues::Changeable) {
             Ok((_, mask)) if mask.len() == page.len() => mask,
             _ => vec![u8::MAX; page.len()],
@@ -95,14 +96,14 @@ impl<T: Transport> ScsiTarget<T> {
                     break;
                 }
                 Err(gone @ Failure::Target(TargetError::Gone(_))) => {
-                    return Err(gone.into_target_error(WHAT));
+                    return Err(gone.into_target_error(OPERATION));
                 }
                 Err(failure) => refusal = Some(failure),
             }
         }
         if let Some(failure) = refusal {
             let _ = self.restore_caching();
-            return Err(failure.into_target_error(WHAT));
+            return Err(failure.into_target_error(OPERATION));
         }
         let now = CachingPage::decode(&self.mode_page(CACHING_PAGE, PageValues::Current)?);
         Ok(CachingOff {
@@ -120,13 +121,13 @@ impl<T: Transport> ScsiTarget<T> {
     pub fn change_caching(&mut self, page: &[u8]) -> Result<(), TargetError> {
         let (width, before) = self
             .sense(CACHING_PAGE, PageValues::Current)
-            .map_err(|failure| failure.into_target_error(WHAT))?;
+            .map_err(|failure| failure.into_target_error(OPERATION))?;
         self.suspended.get_or_insert(SavedCachingPage {
             width,
             page: before,
         });
         self.select(width, page)
-            .map_err(|failure| failure.into_target_error(WHAT))
+            .map_err(|failure| failure.into_target_error(OPERATION))
     }
 
     /// Restores the caching page byte for byte. Does nothing if it has not been changed.
@@ -139,7 +140,7 @@ impl<T: Transport> ScsiTarget<T> {
             return Ok(());
         };
         self.select(width, &page)
-            .map_err(|failure| failure.into_target_error(WHAT))?;
+            .map_err(|failure| failure.into_target_error(OPERATION))?;
         let now = self.mode_page(CACHING_PAGE, PageValues::Current)?;
         if now != page {
             let why =
@@ -154,14 +155,14 @@ impl<T: Transport> ScsiTarget<T> {
     fn sense(&mut self, code: u8, values: PageValues) -> Result<(ModeWidth, Vec<u8>), Failure> {
         let mut failure = None;
         for width in [ModeWidth::Ten, ModeWidth::Six] {
-            let mut room = [0; ROOM as usize];
+            let mut room = [0; ROOM_BYTES as usize];
             let command = Command::ModeSense(ModeSense {
                 width,
                 page: code,
                 subpage: 0,
                 values,
                 no_block_descriptor: true,
-                allocation: ROOM,
+                allocation: ROOM_BYTES,
             });
             match run(self.transport_mut(), &command, DataTransfer::In(&mut room)) {
                 Ok(reply) => {

@@ -51,16 +51,16 @@ enum Failure {
 }
 
 /// The maximum length of a request in bytes.
-const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
+const TRANSFER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Plausible sizes of a logical sector in bytes.
 const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;
-/// The number of times that a command is sent to a drive that is busy, or that reports a unit
-/// attention or a deferred error.
-const RETRIES: u32 = 20;
+/// The largest number of times that a command is sent to a drive that is busy, or that reports a
+/// unit attention or a deferred error.
+const ATTEMPTS_MAX: u32 = 20;
 /// The pause before a command is sent again to a busy drive.
 const RETRY_PAUSE: Span = Span(100_000_000_000);
-/// The allocation length for one translation. A drive may return several addresses.
-const TRANSLATION_MAX: u16 = 6 + 32 * 8;
+/// The allocation length for one translation, in bytes. A drive may return several addresses.
+const TRANSLATION_BYTES_MAX: u16 = 6 + 32 * 8;
 
 impl Failure {
     /// Converts the failure to an error about `what`, the requested operation.
@@ -100,9 +100,11 @@ impl<T: Transport> ScsiTarget<T> {
             standard_inquiry(drive).map_err(|error| error.into_target_error("INQUIRY"))?;
         if inquiry.device_type != 0 || !inquiry.connected {
             let kind = inquiry.device_type;
-            return Err(TargetError::Refused(format!(
-                "not a disk: device type {kind:#x}"
-            )));
+            return refuse(if inquiry.connected {
+                format!("not a disk: device type {kind:#x}")
+            } else {
+                "no device is connected".to_owned()
+            });
         }
         let capacity = capacity(drive).map_err(|error| error.into_target_error("READ CAPACITY"))?;
         let listed = match vital_page(drive, SUPPORTED_PAGES) {
@@ -155,7 +157,7 @@ impl<T: Transport> ScsiTarget<T> {
     /// Returns a page of vital product data.
     ///
     /// # Errors
-    /// Returns an error if the drive does not have the page, or does not respond.
+    /// Returns an error if the drive does not return the page.
     pub fn vital_page(&mut self, code: u8) -> Result<VitalPage, TargetError> {
         vital_page(&mut self.transport, code)
             .map_err(|error| error.into_target_error("a page of vital product data"))
@@ -195,8 +197,15 @@ impl<T: Transport> ScsiTarget<T> {
         if sectors == 0 {
             return refuse(format!("zero sectors at LBN {lbn}"));
         }
-        if bytes > TRANSFER_MAX || (bytes > 0 && longest > 0 && u64::from(sectors) > longest) {
-            return refuse(format!("{sectors} sectors exceed the limit of one request"));
+        if bytes > TRANSFER_BYTES_MAX {
+            return refuse(format!(
+                "{bytes} bytes exceed the limit of {TRANSFER_BYTES_MAX} bytes per request"
+            ));
+        }
+        if bytes > 0 && longest > 0 && u64::from(sectors) > longest {
+            return refuse(format!(
+                "{sectors} sectors exceed the drive's limit of {longest} sectors per request"
+            ));
         }
         let blocks = Blocks {
             op,
@@ -232,10 +241,10 @@ impl<T: Transport> ScsiTarget<T> {
             length: page.len() as u16,
         };
         run(&mut self.transport, &send, DataTransfer::Out(&page))?;
-        let mut room = [0; TRANSLATION_MAX as usize];
+        let mut room = [0; TRANSLATION_BYTES_MAX as usize];
         let receive = Command::ReceiveDiagnostic {
             page: None,
-            allocation: TRANSLATION_MAX,
+            allocation: TRANSLATION_BYTES_MAX,
         };
         let reply = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
         let translation = Translation::decode(&room[..reply.received])?;
@@ -357,15 +366,15 @@ fn refuse<V>(why: String) -> Result<V, TargetError> {
     Err(TargetError::Refused(why))
 }
 
-/// Sends a command until the drive accepts it. A response with a recovered error or without a sense
-/// key counts as success.
+/// Sends a command until the drive accepts it, at most [`ATTEMPTS_MAX`] times. A response with a
+/// recovered error or without a sense key counts as success.
 fn run<T: Transport>(
     transport: &mut T,
     command: &Command,
     mut data: DataTransfer<'_>,
 ) -> Result<Reply, Failure> {
     let bytes = command.encode();
-    for _ in 0..RETRIES {
+    for _ in 0..ATTEMPTS_MAX {
         let again = match &mut data {
             DataTransfer::None => DataTransfer::None,
             DataTransfer::Out(bytes) => DataTransfer::Out(bytes),
@@ -396,7 +405,7 @@ fn run<T: Transport>(
             }
         }
     }
-    let why = format!("the drive did not accept a command in {RETRIES} attempts");
+    let why = format!("the drive did not accept a command in {ATTEMPTS_MAX} attempts");
     Err(Failure::Target(TargetError::Refused(why)))
 }
 

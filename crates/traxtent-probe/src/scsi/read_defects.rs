@@ -10,10 +10,11 @@ use traxtent_scsi::{DataTransfer, Transport};
 
 /// The number of addresses requested at a time.
 const ADDRESSES_PER_PART: usize = 8_190;
-/// The largest plausible number of bad sectors. Drives have a few thousand.
+/// The largest plausible number of bad sectors in a list. Drives have a few thousand.
 const DEFECTS_MAX: usize = 1 << 20;
 
-const WHAT: &str = "defect lists";
+/// The name of the requested operation in errors.
+const OPERATION: &str = "defect lists";
 
 /// Reads the primary list, made during manufacture, or the grown list.
 pub(super) fn read_list<T: Transport>(
@@ -23,14 +24,14 @@ pub(super) fn read_list<T: Transport>(
     match read_parts(transport, primary) {
         Err(Failure::Sense(_)) => {
             let list = read_part(transport, primary, DefectWidth::Ten, 0)
-                .map_err(|failure| failure.into_target_error(WHAT))?;
+                .map_err(|failure| failure.into_target_error(OPERATION))?;
             if list.addresses.len() * list.format.size() < list.length as usize {
-                let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can return");
+                let why = format!("{OPERATION}: longer than READ DEFECT DATA(10) can return");
                 return Err(TargetError::Refused(why));
             }
             places(&list)
         }
-        outcome => outcome.map_err(|failure| failure.into_target_error(WHAT)),
+        outcome => outcome.map_err(|failure| failure.into_target_error(OPERATION)),
     }
 }
 
@@ -63,7 +64,7 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
 
 fn refused<V>(why: String) -> Result<V, Failure> {
     Err(Failure::Target(TargetError::Refused(format!(
-        "{WHAT}: {why}"
+        "{OPERATION}: {why}"
     ))))
 }
 

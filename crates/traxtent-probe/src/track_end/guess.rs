@@ -1,8 +1,8 @@
 //! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, or on
 //! a drive where LBNs of primary defects are remapped too.
 //!
-//! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run as short as
-//! one physical sector counts as remapped, because tracks of that size are rarer than remapped
+//! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run no longer
+//! than one physical sector counts as remapped, because tracks of that size are rarer than remapped
 //! sectors. A longer run is itself a track in two cases: if bad slots follow it directly, which
 //! explain why it is so short; or if no other LBN is on its track, and that track is next to the
 //! track of the LBN before or after the run. Remapped LBNs belong to the track that has the same
@@ -122,9 +122,10 @@ impl Track<'_, '_> {
         Ok(outside)
     }
 
-    /// Returns whether a run of LBNs between two places is itself a track, however short. It is a
-    /// track if bad slots end it. It is also a track if it is next to the track of other LBNs and
-    /// holds no others. A track that merely stores remapped LBNs would hold others.
+    /// Returns whether a run of LBNs, from the place `first` to `last`, is itself a track. A run no
+    /// longer than a physical sector is not. A longer one is a track if bad slots end it, or if it
+    /// is next to the track of other LBNs and holds no others. A track that merely stores remapped
+    /// LBNs would hold others.
     fn is_track(
         &mut self,
         run: Range<u64>,

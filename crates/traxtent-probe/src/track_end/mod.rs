@@ -229,7 +229,7 @@ impl Track<'_, '_> {
             if !self.is_on(anchor, outside + step)? {
                 continue;
             }
-            // The first LBN back on the track.
+            // Find the first LBN that is back on the track.
             let (mut off, mut on) = (outside, outside + step);
             while on - off > 1 {
                 let middle = off + (on - off) / 2;

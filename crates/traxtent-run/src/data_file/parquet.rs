@@ -22,10 +22,10 @@ use crate::atomic_file::AtomicFile;
 use crate::error::{Result, RunError};
 
 /// The number of rows in a row group. A file has at most 2^15 row groups, so this allows 4 billion
-/// rows. The 20 columns of a request log then take some 20 MiB.
+/// rows. With the 20 columns of a request log, a row group takes some 20 MiB of memory.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// The number of distinct texts per column that are kept for reuse.
+/// The largest number of distinct texts per column that are kept for reuse.
 const TEXTS_KEPT: usize = 16;
 
 /// A Parquet file that is being written.

@@ -12,8 +12,8 @@ use parquet::schema::types::ColumnDescriptor;
 use super::{Cell, Column, Kind};
 use crate::error::{Result, RunError};
 
-/// Reads the columns and rows of a file that [`DataFile`](super::DataFile) has written. Units are
-/// not read.
+/// Reads the columns and rows of a file that [`DataFile`](super::DataFile) has written. Units and
+/// facts are not read.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if it has types that such a file does not have.
