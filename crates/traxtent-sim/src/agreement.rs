@@ -32,7 +32,7 @@ pub struct ReplayedRequest {
     pub served: ServedBy,
     /// The modelled response time in milliseconds.
     pub simulated_ms: f64,
-    /// The rotational latency in it, in milliseconds.
+    /// The rotational latency in the modelled response time, in milliseconds.
     pub rotation_ms: f64,
     /// The measured response time in milliseconds.
     pub measured_ms: f64,
@@ -84,7 +84,7 @@ impl HitAgreement {
     }
 }
 
-/// The requests of one class, according to the model.
+/// The agreement on the requests of one class. The model determines the class of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassAgreement {
     /// The name: `read from buffer`, `read from media`, `write`.
@@ -96,7 +96,7 @@ pub struct ClassAgreement {
     pub sizes: Vec<SizeAgreement>,
 }
 
-/// The requests of one class whose sizes are in a range.
+/// The agreement on the requests of one class whose sizes are in a range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeAgreement {
     /// The sizes in sectors: from a power of two up to, but not including, twice that power.

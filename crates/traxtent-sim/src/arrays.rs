@@ -89,7 +89,7 @@ struct DriveRequest {
 /// The result of a drive's completion.
 #[derive(Clone, Debug)]
 pub enum CompletionEffect {
-    /// These requests go to drives now.
+    /// The request to the array is not complete. These requests, if any, go to drives now.
     Released(Vec<Arrival>),
     /// The request to the array is complete.
     Complete(Arrival, Completion),

@@ -39,7 +39,8 @@ pub(crate) struct Host {
     revolution: Span,
     noise: Option<(Noise, Rng)>,
     disconnect_after: Option<u64>,
-    requests: u64,
+    /// The number of counted commands.
+    commands: u64,
 }
 
 impl Host {
@@ -50,7 +51,7 @@ impl Host {
             revolution: Span::from_ms(profile.revolution_ms()),
             noise: None,
             disconnect_after: None,
-            requests: 0,
+            commands: 0,
         }
     }
 
@@ -69,7 +70,7 @@ impl Host {
     /// # Errors
     /// Returns the same errors as [`Host::check_connected`].
     pub(crate) fn count(&mut self) -> Result<(), String> {
-        self.requests += 1;
+        self.commands += 1;
         self.check_connected()
     }
 
@@ -79,7 +80,7 @@ impl Host {
     /// Returns the reason if it is not.
     pub(crate) fn check_connected(&self) -> Result<(), String> {
         match self.disconnect_after {
-            Some(limit) if self.requests > limit => {
+            Some(limit) if self.commands > limit => {
                 Err(format!("disconnected after {limit} requests"))
             }
             _ => Ok(()),

@@ -190,7 +190,7 @@ impl Store {
             Place::Memory { memories, .. } => {
                 stripes(at, into.len() as u64).try_for_each(|stripe| {
                     let memory = memories[stripe.memory].read();
-                    memory.read(stripe.at, &mut into[stripe.place()])
+                    memory.read(stripe.at, &mut into[stripe.in_buffer()])
                 })
             }
         }
@@ -221,7 +221,7 @@ impl Store {
                 stripes(at, data.len() as u64).try_for_each(|stripe| {
                     let mut memory = memories[stripe.memory].write();
                     reserve_memory(left, memory.bytes_missing(stripe.at, stripe.count))?;
-                    memory.write(stripe.at, &data[stripe.place()])
+                    memory.write(stripe.at, &data[stripe.in_buffer()])
                 })
             }
         };
@@ -265,7 +265,7 @@ impl Store {
 
 /// A range of bytes within one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stripe {
+struct StripeRange {
     /// The index of the memory that holds the bytes.
     memory: usize,
     /// The offset in that memory, where its stripes are contiguous.
@@ -275,19 +275,19 @@ struct Stripe {
     before: u64,
 }
 
-impl Stripe {
+impl StripeRange {
     /// Returns the range of these bytes in a request's buffer.
-    fn place(&self) -> Range<usize> {
+    fn in_buffer(&self) -> Range<usize> {
         self.before as usize..(self.before + self.count) as usize
     }
 }
 
-/// Returns the stripes that hold a range of bytes, cut to the range.
-fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
+/// Divides a range of bytes at the bounds of stripes.
+fn stripes(at: u64, count: u64) -> impl Iterator<Item = StripeRange> {
     let mut before = 0;
     std::iter::from_fn(move || {
         let (number, inside) = ((at + before) / STRIPE_BYTES, (at + before) % STRIPE_BYTES);
-        let stripe = Stripe {
+        let stripe = StripeRange {
             memory: (number % MEMORIES) as usize,
             at: number / MEMORIES * STRIPE_BYTES + inside,
             count: (STRIPE_BYTES - inside).min(count - before),

@@ -43,7 +43,7 @@ pub(super) fn parameters(export: &Export) -> Result<Parameters, UblkError> {
         (service.has_write_cache(), VOLATILE_CACHE | FUA),
     ];
     let attributes = attributes.iter().filter(|(is_set, _)| *is_set);
-    let writable = |bytes: u32| if export.read_only { 0 } else { bytes / SECTOR };
+    let sectors_if_writable = |bytes: u32| if export.read_only { 0 } else { bytes / SECTOR };
     let can_trim = service.can_trim();
     Ok(Parameters {
         len: size_of::<Parameters>() as u32,
@@ -61,11 +61,11 @@ pub(super) fn parameters(export: &Export) -> Result<Parameters, UblkError> {
         discard: DiscardParameters {
             discard_granularity: sizes.preferred,
             max_discard_sectors: if can_trim {
-                writable(DISCARD_BYTES_MAX)
+                sectors_if_writable(DISCARD_BYTES_MAX)
             } else {
                 0
             },
-            max_write_zeroes_sectors: writable(ZERO_BYTES_MAX),
+            max_write_zeroes_sectors: sectors_if_writable(ZERO_BYTES_MAX),
             max_discard_segments: 1,
             ..DiscardParameters::default()
         },

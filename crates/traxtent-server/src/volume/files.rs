@@ -1,10 +1,11 @@
 //! Members that are files or block devices.
 //!
 //! A member can stop responding forever, and operations that the kernel has accepted then cannot be
-//! cancelled. A request's own thread therefore performs only operations that do not block. All
-//! others are passed to the kernel (io_uring) or to the device's threads. Such an operation owns
-//! its memory until it returns. Requests wait for it no longer than the member time-out. A device
-//! that does not respond in time is given up, and all later operations on it fail immediately.
+//! cancelled. A request's own thread therefore performs only operations that normally do not block.
+//! All others are passed to the kernel (io_uring) or to the device's threads. Such an operation
+//! owns its memory until it returns. Requests wait for it no longer than the member time-out. A
+//! device that does not respond in time is given up, and all later operations on it fail
+//! immediately.
 //!
 //! A request's own thread reads and writes files in memory (tmpfs), reads data that is in the page
 //! cache, and writes whole pages to the page cache of the usual local file systems. Such a write
@@ -205,7 +206,8 @@ impl Devices {
         devices.map(|place| place.write().take()).collect()
     }
 
-    /// Carries out operations that may block, in parallel.
+    /// Carries out operations that may block, in parallel. `apart` holds their indices in `ops`,
+    /// and their devices.
     #[allow(unsafe_code)]
     fn run_blocking(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
         let timeout = self.timeout();

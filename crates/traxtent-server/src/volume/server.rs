@@ -260,6 +260,7 @@ impl VolumeServer {
         Ok(done?)
     }
 
+    /// Returns the LBN at a byte offset, or an error if the offset is not aligned to sectors.
     fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
         let sector_bytes = self.volume().sector_bytes();
         if offset.is_multiple_of(sector_bytes as u64) {

@@ -57,9 +57,9 @@ fn new_ring() -> Option<IoUring> {
     ring.params().is_feature_ext_arg().then_some(ring)
 }
 
-/// Carries out operations, and records the result of each. Operations on devices that do not
-/// respond in time, or that another thread has given up, are removed from `ops`, and their devices
-/// are given up. If the thread no longer has a ring, operations are left without a result.
+/// Carries out operations, and records the result of each. Devices that do not respond in time are
+/// given up. Operations that are outstanding on devices that have been given up are removed from
+/// `ops`. If the thread no longer has a ring, operations are left without a result.
 ///
 /// # Safety
 /// Each entry must refer to its own `memory` and to a file of its own `turn`'s device.

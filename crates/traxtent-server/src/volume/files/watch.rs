@@ -25,7 +25,7 @@ pub const MEMBER_TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=3600;
 /// the device up.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A device's outstanding operations.
+/// A device's outstanding operations, and whether the device has been given up.
 #[derive(Debug)]
 pub(super) struct OutstandingOps {
     times: Mutex<OpTimes>,
