@@ -141,8 +141,8 @@ fn is_range_without_step(text: &str) -> bool {
         .is_some_and(|(from, to)| is_number(from) && is_number(to))
 }
 
-/// Returns the values of `a..b:step`, from `a` up to `b`; `None` if the text is not a range of
-/// numbers.
+/// Returns the values of `a..b:step`, from `a` up to `b`; `None` if the text does not have this
+/// form, with finite numbers.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let parsed = text.split_once("..").and_then(|(from, rest)| {
         let (to, step) = rest.split_once(':')?;

@@ -29,7 +29,7 @@ const PROFILE_BYTES_MAX: u64 = 64 << 20;
 pub enum Target {
     /// A built-in drive.
     Builtin(&'static str),
-    /// A path: loading a machine needs a profile, but some commands accept other files.
+    /// A profile, or another file that a command accepts, such as a track map or a block device.
     File(PathBuf),
     /// A DiskSim parameter file, and the name of the selected disk, if any.
     DiskSim(PathBuf, Option<String>),
@@ -266,15 +266,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns a host with the machine's drives at rest.
+    /// Returns a host with the machine's drives in their initial state.
     ///
     /// # Errors
     /// Returns an error if an array of the DiskSim parameters is invalid.
     pub fn host(&self) -> Result<Host> {
-        let at_rest = |drive: &NamedDrive| {
+        let initial = |drive: &NamedDrive| {
             Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
         };
-        let mut host = Host::new(self.drives.iter().map(at_rest).collect());
+        let mut host = Host::new(self.drives.iter().map(initial).collect());
         for (index, drive) in self.drives.iter().enumerate() {
             if let Some(queue) = drive.profile.host {
                 let depth = if queue.one_at_a_time { 1 } else { u32::MAX };
@@ -471,7 +471,7 @@ fn line_of(text: &str, path: &str) -> usize {
 }
 
 /// Returns the key of `--set` that the user most probably meant: a key of the profile whose last
-/// part is `key` (`queue.scheduler` rather than that of the host), or else the key of the workload
+/// part is `key` (`queue.scheduler` rather than `host.scheduler`), or else the key of the workload
 /// with this name, or else the most similar key of the profile.
 fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     let figures = profile.value_paths();

@@ -57,12 +57,12 @@ bits! {
 
 wire! {
     struct PageHeader { page: u8, reserved: u8, length: U16 }
-    struct TranslateRequestPage { header: PageHeader, supplied: FormatByte, wanted: FormatByte, address: [u8; ADDRESS] }
+    struct TranslateRequestPage { header: PageHeader, supplied: FormatByte, wanted: FormatByte, address: [u8; ADDRESS_BYTES] }
     struct TranslateResponseHeader { header: PageHeader, supplied: FormatByte, translated: TranslatedByte }
 }
 
 /// The number of bytes of an address in these pages. A short address is padded with zeros.
-const ADDRESS: usize = 8;
+const ADDRESS_BYTES: usize = 8;
 
 impl TranslateRequest {
     /// Encodes the page.
@@ -107,7 +107,7 @@ impl Translation {
     /// # Errors
     /// Returns an error if the format cannot express an address, or there are too many addresses.
     pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
-        let body = 2 + self.addresses.len() * ADDRESS;
+        let body = 2 + self.addresses.len() * ADDRESS_BYTES;
         let page = TranslateResponseHeader {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
@@ -140,7 +140,7 @@ impl Translation {
         let translated = format(5, page.translated.format())?;
         let body = usize::from(page.header.length.get()).saturating_sub(2);
         let addresses = at_most(rest, body)
-            .chunks_exact(ADDRESS)
+            .chunks_exact(ADDRESS_BYTES)
             .map(|bytes| Address::decode(translated, bytes))
             .collect::<Result<_, _>>()?;
         Ok(Translation {
@@ -181,10 +181,10 @@ pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
 fn address_field(
     address: Address,
     format: AddressFormat,
-) -> Result<[u8; ADDRESS], NotRepresentable> {
-    let mut bytes = Vec::with_capacity(ADDRESS);
+) -> Result<[u8; ADDRESS_BYTES], NotRepresentable> {
+    let mut bytes = Vec::with_capacity(ADDRESS_BYTES);
     address.encode(format, &mut bytes)?;
-    bytes.resize(ADDRESS, 0);
+    bytes.resize(ADDRESS_BYTES, 0);
     bytes.try_into().map_err(|_| NotRepresentable)
 }
 

@@ -29,7 +29,7 @@ pub enum Compliance {
     Obeys,
     /// The drive refuses the command.
     Refuses,
-    /// The drive accepts the command and ignores it. Paper Q's drives do so if their caches are
-    /// switched off (section 2.3), and some bridges do so with VERIFY.
+    /// The drive accepts the command and ignores it. Paper Q suspects that its drive prefetched
+    /// although the host had disabled this (section 2.3), and some bridges ignore VERIFY.
     Ignores,
 }

@@ -57,7 +57,8 @@ impl RemainingTime {
         }
     }
 
-    /// Returns the rate in items per second, once two seconds have been measured.
+    /// Returns the rate in items per second; `None` until an item and two seconds have been
+    /// measured.
     pub fn rate(&self, now: Duration) -> Option<f64> {
         let (since, before) = self.marks[0];
         let (passed, done) = (now.saturating_sub(since), self.done - before);

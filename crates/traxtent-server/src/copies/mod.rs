@@ -103,7 +103,7 @@ pub enum ReplicaVolumeIoError {
 pub struct ReplicaVolumePlan {
     /// The file or block device.
     pub device: PathBuf,
-    /// Its track map.
+    /// The path of its track map.
     pub map: PathBuf,
     /// The minimum and maximum number of replicas.
     pub bounds: PartitionBounds,

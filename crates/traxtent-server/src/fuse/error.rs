@@ -36,7 +36,7 @@ pub enum FuseError {
         /// The type of the file system.
         kind: String,
     },
-    /// A directory where another server is mounted.
+    /// A directory where another server's file system is mounted.
     #[error(
         "{}: cannot mount there: another server serves there; stop it, or name another directory",
         path.display()

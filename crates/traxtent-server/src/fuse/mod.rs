@@ -48,8 +48,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts an export at an empty directory. Only the user who runs the server can access it;
-    /// other users, including root, cannot. Leftovers of a killed server at the directory are
+    /// Mounts an export at an empty directory. Only the user who runs the server can access the
+    /// file; other users, including root, cannot. Leftovers of a killed server at the directory are
     /// removed.
     ///
     /// # Errors

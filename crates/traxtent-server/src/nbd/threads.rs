@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The number of threads of all clients together at which no client gets another one, except a new
-/// client its first. Small machines can start about 30,000.
+/// The maximum number of threads of all clients together. A client's first thread is exempt. Small
+/// machines can start about 30,000.
 const THREADS_MAX: usize = 8192;
 
 /// The number of threads, and their maximum per client.
