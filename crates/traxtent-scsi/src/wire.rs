@@ -93,8 +93,8 @@ pub(super) fn at_most(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[..length.min(bytes.len())]
 }
 
-/// Converts bytes to text without the NULs and blanks around it. Bytes that are not printable ASCII
-/// become `?`.
+/// Converts bytes to text: NULs become blanks, other bytes that are not printable ASCII become `?`,
+/// and blanks at both ends are removed.
 pub(super) fn text(bytes: &[u8]) -> String {
     let text: String = bytes
         .iter()
