@@ -132,7 +132,10 @@ impl TimeAgreement {
         let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
         let pairs = simulated.iter().zip(&measured);
         let differences: Vec<f64> = pairs.map(|(model, drive)| model - drive).collect();
-        let blocks: Vec<f64> = differences.chunks_exact(BLOCK).map(mean).collect();
+        let blocks: Vec<f64> = differences
+            .chunks_exact(AVERAGED_REQUESTS)
+            .map(mean)
+            .collect();
         let interval = ConfidenceInterval::of(&blocks, ConfidenceLevel::P95);
         Some(TimeAgreement {
             requests: simulated.len() as u64,
@@ -146,7 +149,7 @@ impl TimeAgreement {
 
 /// The number of consecutive requests over which differences are averaged before an interval is
 /// computed.
-const BLOCK: usize = 50;
+const AVERAGED_REQUESTS: usize = 50;
 
 /// The differences between the modelled and the measured times of accesses to the media over
 /// similar seek distances.

@@ -91,7 +91,7 @@ pub fn byte_unit(suffix: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Is every form of a size read as the documentation says, up to the last one that fits?
+    /// Is every form of a size parsed as documented, up to the largest that fits?
     #[test]
     fn sizes() {
         for (text, bytes) in [
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Is everything else refused, including the first size that does not fit?
+    /// Is everything else refused, including the smallest size that does not fit?
     #[test]
     fn refusals() {
         for text in [

@@ -45,7 +45,7 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 /// recovery is refused unless `recover` is set, because recovery trusts all members.
 ///
 /// # Errors
-/// Returns the same errors as [`find`].
+/// Returns the same errors as [`find`], but the one for doubtful members only in that case.
 pub fn find_with_suspects(
     paths: &[PathBuf],
     force: bool,

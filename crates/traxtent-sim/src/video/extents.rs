@@ -156,8 +156,8 @@ impl Extents {
     }
 
     /// Draws one I/O for each stream, in the order of their places. They do not overlap, because no
-    /// two streams share data. Except for ties between whole tracks, every such division of the
-    /// zone is equally likely.
+    /// two streams share data. All such arrangements are equally likely, except that those with
+    /// adjacent I/Os are less likely.
     ///
     /// # Panics
     /// Panics if the zone has no room for them.

@@ -3,9 +3,10 @@
 //! There are two ways of accounting. [`Accounting::Published`] is that of paper T (section 5.4.2):
 //! the worst route of seeks, a revolution of latency if the drive must wait, transfer at the rate
 //! of the zone, and head switches. [`Accounting::Complete`] is what can be guaranteed. It adds the
-//! parts that the paper leaves out: the first seek of a round from an arbitrary arm position, the
-//! longer way from cylinder to cylinder, tracks of which an I/O has only a part, commands, and the
-//! last transfer over the bus. Both assume that seeks cover the whole drive.
+//! parts that the paper leaves out: the first seek of a round from an arbitrary arm position,
+//! changes of the cylinder within an I/O, tracks of which an I/O has only a part, commands,
+//! read-ahead that must be stopped, and the last transfer over the bus. Both assume that seeks
+//! cover the whole drive.
 //!
 //! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused,
 //! and requests of other clients.
