@@ -137,8 +137,8 @@ pub struct CacheSpec {
     pub almost_hits: bool,
     /// Whether data is dropped from the buffer once delivered.
     pub drop_delivered: bool,
-    /// Share of a read, or of a segment, that must be in the buffer before the transfer on the bus
-    /// begins.
+    /// Share of a read, or of a segment, that must be ready for transfer before the drive connects
+    /// to the bus.
     pub read_watermark: f64,
     /// Share of a full segment that a write may still occupy when the drive requests more data. 1
     /// if the drive requests more as soon as there is room. Applies to writes that are larger than
@@ -358,7 +358,7 @@ pub struct ExtraDisconnect {
     pub off_bus_ms: f64,
     /// Disconnecting from the bus after the data.
     pub second_disconnect_ms: f64,
-    /// Time after the command at which the seek begins.
+    /// Time from the end of command processing until the seek may begin.
     pub seek_delay_ms: f64,
     /// The number of a write's sectors that must be in the buffer before the first goes to the
     /// media.

@@ -14,7 +14,7 @@ pub enum Scheduler {
     /// First come, first served.
     #[default]
     Fcfs,
-    /// Shortest seek time first: the LBN nearest to the position of the arm.
+    /// Shortest seek time first: the LBN nearest to the end of the last request.
     Sstf,
     /// Up and down over the LBNs, reversing at the last request in each direction.
     Look,

@@ -118,7 +118,7 @@ pub(super) const SECTIONS: &[Section] = &[
             duration(
                 "seek_delay_ms",
                 super::Absent::Refused,
-                "Time after the command at which the seek begins.",
+                "Time from the end of command processing until the seek may begin.",
             ),
             key_of(
                 "start_after_sectors",
@@ -318,7 +318,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 SHARE,
                 "",
                 Is("0.0"),
-                "Share of a read, or of a segment, that must be in the buffer before the transfer on the bus begins.",
+                "Share of a read, or of a segment, that must be ready for transfer before the drive connects to the bus.",
             ),
             key_of(
                 "write_watermark",

@@ -76,7 +76,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Whole(1.0, CYLINDERS_MAX as f64),
                 "tracks",
                 Means("the order is head-first; seek-first orders require it"),
-                "Width of a serpentine.",
+                "The length of a pass: seek-first orders follow one surface for this number of cylinders, then the next surface. The passes over all surfaces form a group.",
             ),
             key_of(
                 "start",
@@ -126,7 +126,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ),
                     (
                         "sectors-per-cylinder-range",
-                        "sectors at the end of each range of cylinders",
+                        "sectors at the end of each range of cylinders; a last, shorter range has none",
                     ),
                     ("sectors-per-zone", "sectors at the end of each zone"),
                     (
@@ -266,7 +266,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Pairs(0.0, LBN_MAX),
                 "[position, position]",
                 Is("[]"),
-                "Bad positions whose LBN is kept at another position.",
+                "Bad positions whose LBN is kept at another position, as pairs of bad position and replacement.",
             ),
         ],
     ),
