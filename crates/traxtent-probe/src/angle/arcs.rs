@@ -9,12 +9,12 @@
 use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
 use super::track::{EXTRAPOLATED_SIGMAS, Line, TRACK_TURNS_MAX};
-use super::{MOVED_MAX, Search, skew_tolerance};
+use super::{REMAPPED_LBNS_MAX, Search, skew_tolerance};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
 /// The largest angular length of a sector, in revolutions.
-const PITCH_MAX: f64 = 0.25;
+const SECTOR_TURNS_MAX: f64 = 0.25;
 
 /// The distance from its original slot, in slots, within which a remapped sector is rarely stored.
 pub(super) const REMAPPED_SLOTS_MIN: f64 = 8.0;
@@ -72,7 +72,7 @@ impl Arc {
     }
 
     fn is_short(&self) -> bool {
-        self.sectors() <= u64::from(MOVED_MAX)
+        self.sectors() <= u64::from(REMAPPED_LBNS_MAX)
     }
 
     fn as_part(&self) -> (&Line, (u64, u64)) {
@@ -449,7 +449,7 @@ impl Search<'_, '_> {
             };
             let own = *pitch.get_or_insert(wrap(angle - line.angle));
             let off = wrap(angle - line.angle - by as f64 * own);
-            if !(0.0..PITCH_MAX).contains(&own) || off.abs() > self.jump_min(line.pitch) {
+            if !(0.0..SECTOR_TURNS_MAX).contains(&own) || off.abs() > self.jump_min(line.pitch) {
                 return Ok(line.pitch);
             }
         }

@@ -59,7 +59,7 @@ const HELD: usize = 3;
 const RECENT: usize = 5;
 
 /// The largest number of LBNs remapped together: two physical sectors.
-const MOVED_MAX: u32 = 16;
+const REMAPPED_LBNS_MAX: u32 = 16;
 
 /// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
@@ -336,7 +336,7 @@ impl Search<'_, '_> {
                     if self.is_plausible(kind)? {
                         return Ok((kind, angle));
                     }
-                    if pitch == 0.0 || kind.sectors > MOVED_MAX {
+                    if pitch == 0.0 || kind.sectors > REMAPPED_LBNS_MAX {
                         pitch = kind.pitch;
                     }
                     break;
@@ -363,7 +363,7 @@ impl Search<'_, '_> {
             && (self.pattern).had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
         // A track that fills a revolution cannot continue.
         let fills = (span - 1.0).abs() < seen && !self.clock.is_noisy();
-        let usual = kind.sectors > MOVED_MAX
+        let usual = kind.sectors > REMAPPED_LBNS_MAX
             && span < 1.0 + seen
             && (fills || known && self.pattern.had_skew(kind.skew, tolerance));
         let line = Line {

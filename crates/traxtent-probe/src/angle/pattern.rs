@@ -33,7 +33,7 @@ const PASS_MIN: usize = 24;
 pub(super) const SLIPS: u32 = 16;
 
 /// The difference below which skews count as equal, in revolutions.
-pub(super) const SAME_SKEW: f64 = 0.02;
+pub(super) const SAME_SKEW_TURNS: f64 = 0.02;
 
 /// On a steady clock, the difference in sectors below which skews count as equal, if that is
 /// smaller.
@@ -100,9 +100,9 @@ impl TrackKind {
 
     fn skews_like(&self, other: &TrackKind, steady: bool) -> bool {
         let same = if steady {
-            SAME_SKEW.min(SAME_SECTORS * self.pitch)
+            SAME_SKEW_TURNS.min(SAME_SECTORS * self.pitch)
         } else {
-            SAME_SKEW
+            SAME_SKEW_TURNS
         };
         wrap(self.skew - other.skew).abs() < same
     }
@@ -197,7 +197,7 @@ impl TrackPredictor {
         let same = if self.steady {
             OWN_SKEW_SECTORS * kind.pitch
         } else {
-            SAME_SKEW
+            SAME_SKEW_TURNS
         };
         let own_skew = wrap(kind.skew - expected.skew).abs() >= same;
         if own_skew {
@@ -425,7 +425,7 @@ impl TrackPredictor {
         };
         let then = self.period.and_then(|period| level(period + 1));
         match (then, level(1)) {
-            (Some(then), Some(now)) if wrap(now - then).abs() < SAME_SKEW => wrap(now - then),
+            (Some(then), Some(now)) if wrap(now - then).abs() < SAME_SKEW_TURNS => wrap(now - then),
             _ => 0.0,
         }
     }

@@ -13,7 +13,7 @@ use traxtent_units::turns::{fraction, wrap};
 
 /// The distance in sectors from either end of a track within which a sector may be on the
 /// neighbouring track.
-const MARGIN: u32 = SLIPS;
+const MARGIN_SECTORS: u32 = SLIPS;
 
 /// The largest distance, in sectors, of a shift from the whole number that it counts as.
 pub(super) const WHOLE_SECTORS_OFF: f64 = 0.25;
@@ -36,7 +36,7 @@ impl Search<'_, '_> {
             Some(0) => None,
             Some(shift) => {
                 let sectors = kind.sectors.checked_add_signed(-shift);
-                let sectors = sectors.filter(|sectors| *sectors > 2 * MARGIN);
+                let sectors = sectors.filter(|sectors| *sectors > 2 * MARGIN_SECTORS);
                 sectors.map(|sectors| TrackKind { sectors, ..kind }.within_a_turn())
             }
             None => Some(TrackKind {
@@ -62,14 +62,14 @@ impl Search<'_, '_> {
     ) -> Result<Option<i32>, ProbeError> {
         let kind = window.kinds[track];
         let line = window.line(track, drift);
-        if kind.sectors <= 4 * MARGIN || !self.shifts_are_conclusive(kind.pitch) {
+        if kind.sectors <= 4 * MARGIN_SECTORS || !self.shifts_are_conclusive(kind.pitch) {
             return Ok(None);
         }
         // The sector that passes the head first.
         let away = window.distance(here, track);
         let soonest = self.clock.now() + self.clock.lead(away) + kind.pitch;
         let ahead = line.sectors_in(fraction(soonest - line.angle)) + 1;
-        let within = u64::from(MARGIN)..u64::from(kind.sectors - MARGIN);
+        let within = u64::from(MARGIN_SECTORS)..u64::from(kind.sectors - MARGIN_SECTORS);
         let lbn = line.lbn + ahead.clamp(within.start, within.end - 1);
         let due = self.clock.due(self.clock.now(), line.at(lbn), away);
         if let Some(pass) = self.clock.pass(lbn)? {
@@ -95,7 +95,7 @@ impl Search<'_, '_> {
         track: usize,
         drift: &Drift,
     ) -> Result<Option<f64>, ProbeError> {
-        let lbn = window.boundaries[track] + u64::from(MARGIN);
+        let lbn = window.boundaries[track] + u64::from(MARGIN_SECTORS);
         // After the last predicted track, tracks are assumed to be like it.
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Search<'_, '_> {
             return Ok(None);
         }
         let expected_angle =
-            window.angles[track] + drift.at(track) + f64::from(MARGIN) * kind.pitch;
+            window.angles[track] + drift.at(track) + f64::from(MARGIN_SECTORS) * kind.pitch;
         let angle = self.clock.angle(lbn)?;
         Ok(angle.map(|angle| wrap(angle - expected_angle)))
     }

@@ -8,7 +8,7 @@ use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
 /// The deviation from a line, in revolutions, below which slipped sectors may be the cause.
-const NEAR: f64 = 0.1;
+const NEAR_TURNS: f64 = 0.1;
 
 /// The numbers of LBNs that may be remapped together: one, a few, or those of one or two physical
 /// sectors.
@@ -568,7 +568,7 @@ impl Search<'_, '_> {
         }
         let last = self.clock.angle(lower - 1)?;
         let deviation = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
-        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&deviation);
+        let slipped = (-self.jump_min(line.pitch)..NEAR_TURNS).contains(&deviation);
         Ok(slipped.then_some(lower))
     }
 

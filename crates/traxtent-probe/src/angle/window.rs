@@ -2,23 +2,23 @@
 
 use super::super::clock::{ArmDistance, INTERRUPTED_TURNS, MISSED_TURNS};
 use super::super::extraction::ProbeError;
-use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
+use super::pattern::{SAME_SKEW_TURNS, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
 use traxtent_map::{Confirm, Verify};
 use traxtent_units::turns::{fraction, wrap};
 
 /// The tolerance on the loss of one revolution at boundaries without skew, in revolutions.
-const LOST: f64 = 0.1;
+const LOST_TOLERANCE_TURNS: f64 = 0.1;
 
 /// The jump, in sectors, below which bad sectors may be the cause.
-const FEW: f64 = 10.0;
+const FEW_SECTORS: f64 = 10.0;
 
 /// The largest deviation, in revolutions, at which a boundary may still be the predicted one on a
 /// noisy clock. A larger deviation indicates another zone.
-const DEVIATION_NOISY: f64 = 0.06;
+const DEVIATION_NOISY_TURNS: f64 = 0.06;
 /// The same for the beginning of a track on a steady clock, in revolutions.
-const DEVIATION_SKEW: f64 = 0.02;
+const DEVIATION_SKEW_TURNS: f64 = 0.02;
 /// The same for the end of a track, which may have slipped sectors, in sectors.
 const DEVIATION_SECTORS: f64 = 8.0;
 
@@ -32,7 +32,7 @@ const CYLINDER_TRACKS: std::ops::RangeInclusive<usize> = 2..=16;
 
 /// The largest difference between the largest skew and the skew at the end of a cylinder, in
 /// revolutions.
-const LARGEST_SKEW_SLACK: f64 = 0.01;
+const LARGEST_SKEW_SLACK_TURNS: f64 = 0.01;
 
 /// The jump, in sectors, below which a boundary is tested by a read across it: an angle that has
 /// drifted by a sector would hide a jump of one.
@@ -231,7 +231,7 @@ impl Search<'_, '_> {
         let level = self.pattern.last().map_or(0.0, |last| last.skew);
         let changed = kinds
             .iter()
-            .position(|kind| wrap(kind.skew - level).abs() > SAME_SKEW);
+            .position(|kind| wrap(kind.skew - level).abs() > SAME_SKEW_TURNS);
         if let Some(skew) = skews.get_mut(changed.unwrap_or(0)) {
             *skew += rest;
         }
@@ -317,7 +317,7 @@ impl Search<'_, '_> {
         let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
         let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
         let largest = self.pattern.largest_skew(2 * every);
-        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - LARGEST_SKEW_SLACK;
+        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - LARGEST_SKEW_SLACK_TURNS;
         let mut regular: Vec<usize> = (0..last).filter(inner).collect();
         if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
             regular = (0..last).skip(every - 1).step_by(every).collect();
@@ -514,13 +514,13 @@ impl Search<'_, '_> {
         let jump = kind.jump().abs();
         // If a few slipped sectors look like a skew, only the exact position is accepted.
         let seen = self.jump_min(kind.pitch);
-        if jump < FEW * kind.pitch {
+        if jump < FEW_SECTORS * kind.pitch {
             return seen.min(jump / 2.0);
         }
         let most = match check {
-            _ if self.clock.is_noisy() => DEVIATION_NOISY,
+            _ if self.clock.is_noisy() => DEVIATION_NOISY_TURNS,
             BoundaryTest::Last => DEVIATION_SECTORS * kind.pitch,
-            _ => DEVIATION_SKEW,
+            _ => DEVIATION_SKEW_TURNS,
         };
         (jump / 3.0).min(most).max(seen / 2.0)
     }
@@ -581,7 +581,7 @@ impl Search<'_, '_> {
         let boundary = window.boundaries[test.track + 1];
         let doubtful = self.verify != Verify::Full
             && boundary < self.end
-            && deviation.abs().max(kind.jump().abs()) < FEW * kind.pitch;
+            && deviation.abs().max(kind.jump().abs()) < FEW_SECTORS * kind.pitch;
         if !doubtful {
             return Ok(false);
         }
@@ -608,7 +608,7 @@ impl Search<'_, '_> {
     ) -> Result<Option<bool>, ProbeError> {
         let excess = self.clock.excess(boundary - 1, 2, angle, kind.pitch)?;
         // A boundary that loses less than a revolution has a skew that can be detected.
-        let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
+        let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST_TOLERANCE_TURNS;
         Ok(excess.map(|excess| excess > INTERRUPTED_TURNS && as_predicted(excess)))
     }
 }

@@ -17,7 +17,7 @@ use traxtent_units::{Lbn, Sectors};
 /// The number of readings of a sector for its angle.
 const READS: usize = 4;
 /// The largest error of a correct prediction, in revolutions, if the host is steady.
-const MISS: f64 = 0.004;
+const MISS_TURNS: f64 = 0.004;
 /// The largest expected number of uniform parts of a drive. Beyond that, predictions are no longer
 /// checked.
 const PATCHES_MAX: usize = 600;
@@ -31,7 +31,7 @@ const FIGURE_RUNS_MAX: usize = 63;
 /// The smallest number of tracks of a patch whose slots without LBNs are measured.
 const SLACK_TRACKS_MIN: usize = 8;
 /// The smallest number of slots without LBNs that counts: half of a slot.
-const SLACK_MIN: f64 = 0.5;
+const SLACK_SLOTS_MIN: f64 = 0.5;
 /// The smallest number of repetitions that are a format. One or two odd ones are defects, or an
 /// incomplete last part.
 const REPETITIONS_MIN: usize = 3;
@@ -39,13 +39,13 @@ const REPETITIONS_MIN: usize = 3;
 const MISS_DEVIATIONS: f64 = 5.0;
 /// The largest error of a prediction from a guessed step, in revolutions, at which the guess is
 /// corrected rather than discarded.
-const GUESS_MISS: f64 = 0.05;
+const GUESS_MISS_TURNS: f64 = 0.05;
 
 /// The number of measurements of the slots without LBNs on a track. Each measurement compares the
 /// angles of the track's first and last sectors.
 const SLACK_TRIALS: usize = 6;
 /// The number of sectors at the beginning of a track, one of which must be readable.
-const READABLE: u64 = 16;
+const BEGINNING_SECTORS: u64 = 16;
 /// The number of repetitions up to which an offset is measured only in the first.
 const REPETITIONS_FEW: usize = 4;
 /// The number of measurements of an offset.
@@ -253,7 +253,7 @@ pub(super) fn angles(
                 .find(|(usual, _)| *usual == run.slots)
                 .map(|(_, slack)| slack);
             if let Some(slack) = slack
-                && slack.value - slack.half_width > SLACK_MIN
+                && slack.value - slack.half_width > SLACK_SLOTS_MIN
             {
                 run.slots += slack.value.round() as u32;
             }
@@ -318,7 +318,7 @@ impl AngleMeter<'_, '_> {
             let lbn = self.starts[track] + Sectors(past);
             match self.watch.sector_angle(lbn, READS) {
                 Err(ProbeError::Target(TargetError::Unreadable { .. }))
-                    if past + 1 < u64::from(self.sectors[track]).min(READABLE) =>
+                    if past + 1 < u64::from(self.sectors[track]).min(BEGINNING_SECTORS) =>
                 {
                     past += 1;
                 }
@@ -351,12 +351,18 @@ impl AngleMeter<'_, '_> {
         let first = angle(self, 0)?;
         let unsure = MISS_DEVIATIONS * (2.0 / READS as f64).sqrt() * self.watch.deviation()
             / self.watch.period;
-        let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
+        let most = if self.trusting {
+            0.5
+        } else {
+            MISS_TURNS.max(unsure)
+        };
         let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
         if let Some(turn) = guess {
             let apart = miss(turn, count - 1, angle(self, count - 1)?);
             let half = count / 2;
-            if apart.abs() < GUESS_MISS && miss(turn, half, angle(self, half)?).abs() < GUESS_MISS {
+            if apart.abs() < GUESS_MISS_TURNS
+                && miss(turn, half, angle(self, half)?).abs() < GUESS_MISS_TURNS
+            {
                 return Ok((turn + apart / (count - 1) as f64, count));
             }
         }

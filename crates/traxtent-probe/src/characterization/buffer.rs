@@ -15,9 +15,9 @@ use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
 /// The largest request, in sectors.
-pub(super) const REQUEST_MAX: u32 = 16_384;
+pub(super) const REQUEST_SECTORS_MAX: u32 = 16_384;
 /// The largest number of sectors that a drive is expected to read ahead.
-const AHEAD_MAX: u64 = 1 << 16;
+const AHEAD_SECTORS_MAX: u64 = 1 << 16;
 /// The largest number of segments that a cache is expected to have.
 const SEGMENTS_MAX: u32 = 256;
 
@@ -550,7 +550,7 @@ impl BufferProbe<'_, '_> {
         // The largest number of sectors that a segment held: a read whose first sector was still
         // in the buffer, and the sectors that the drive read on until then.
         let mut most = 0;
-        let size = self.largest(16, u64::from(REQUEST_MAX), &mut |probe, sectors| {
+        let size = self.largest(16, u64::from(REQUEST_SECTORS_MAX), &mut |probe, sectors| {
             // The read ends with a track. Read-ahead must then wait for the skew.
             let track = loop {
                 let track = probe.track();
@@ -653,16 +653,21 @@ impl BufferProbe<'_, '_> {
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
-        let extent = self.largest(1, AHEAD_MAX.min(end / END_ONE_IN), &mut |probe, ahead| {
-            let (track, last) = probe.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
-            let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
-            probe.timings += 1;
-            probe.watch.refresh()?;
-            probe.watch.read(lbn, read)?;
-            let turns = ahead_turns(ahead as f64, track.sectors);
-            probe.watch.pause(turns * probe.watch.period);
-            probe.is_hit(last)
-        })?;
+        let extent = self.largest(
+            1,
+            AHEAD_SECTORS_MAX.min(end / END_ONE_IN),
+            &mut |probe, ahead| {
+                let (track, last) =
+                    probe.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
+                let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
+                probe.timings += 1;
+                probe.watch.refresh()?;
+                probe.watch.read(lbn, read)?;
+                let turns = ahead_turns(ahead as f64, track.sectors);
+                probe.watch.pause(turns * probe.watch.period);
+                probe.is_hit(last)
+            },
+        )?;
         Ok(extent.unwrap_or(0))
     }
 

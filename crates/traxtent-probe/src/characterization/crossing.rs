@@ -20,7 +20,7 @@ pub(super) struct Crossing {
     pub(super) head_switch: bool,
     /// The angle between the end of the last sector and the beginning of the next one, in
     /// milliseconds.
-    pub(super) gap: f64,
+    pub(super) gap_ms: f64,
     /// Whether the move was made without losing a revolution.
     pub(super) caught: bool,
 }
@@ -81,7 +81,7 @@ pub(super) fn crossings(
             found.push(Crossing {
                 cylinders: kind.0,
                 head_switch: kind.1,
-                gap,
+                gap_ms: gap,
                 caught,
             });
         }
@@ -126,14 +126,14 @@ fn caught(
 /// Returns the longest head switch, and the longest step to the next cylinder, for which the
 /// crossings made in time are still made in time, in milliseconds.
 pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
-    // Less than the drive's model can distinguish, and more than its rounding.
-    const MARGIN: f64 = 1e-5;
+    // More than the rounding of the model, and too little to be measured.
+    const MARGIN_MS: f64 = 1e-5;
     let least = |wanted: &dyn Fn(&Crossing) -> bool| {
         crossings
             .iter()
             .filter(|crossing| crossing.caught && wanted(crossing))
             .fold(f64::INFINITY, |least, crossing| {
-                least.min(crossing.gap - MARGIN)
+                least.min(crossing.gap_ms - MARGIN_MS)
             })
     };
     (

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::Characterization;
-use super::buffer::REQUEST_MAX;
+use super::buffer::REQUEST_SECTORS_MAX;
 use super::fit::requests;
 use super::measurement::Measurement;
 use super::stopwatch::{STEADY_MS, Stopwatch};
@@ -205,7 +205,7 @@ pub(super) fn write_watermark(
         get,
     } = WATERMARK;
     let segment = measured.buffer.cache.segment_sectors;
-    let sectors = (2 * segment).min(REQUEST_MAX);
+    let sectors = (2 * segment).min(REQUEST_SECTORS_MAX);
     if sectors <= segment || end.0 <= u64::from(sectors) {
         return Ok(());
     }
