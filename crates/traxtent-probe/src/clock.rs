@@ -1,4 +1,4 @@
-//! A drive's platter as a clock: it measures the angle of a sector, and whether a read continues
+//! A drive's platter as a clock, which measures the angle of a sector, and whether a read continues
 //! without a break.
 //!
 //! The completion time of a one-sector read gives the angle at which the sector ends, modulo a
@@ -24,7 +24,7 @@ const READINGS_MAX: usize = 20;
 const RECENT_MAX: usize = 16;
 
 /// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
-const NOISY: f64 = 0.0005;
+const NOISY_TURNS: f64 = 0.0005;
 
 /// The number of distance classes for the time that the arm needs between two reads.
 const REACHES: usize = 48;
@@ -295,7 +295,7 @@ impl<'a> Clock<'a> {
 
     /// Returns whether the clock is noisy: one reading is not enough to determine an angle.
     pub(super) fn is_noisy(&self) -> bool {
-        self.sigma > NOISY
+        self.sigma > NOISY_TURNS
     }
 
     /// Measures the angle of a sector with as many readings as needed. Returns `None` if the sector

@@ -57,9 +57,9 @@ const REACH_MAX: usize = 1 << 18;
 const BAD_TRACKS_MAX: usize = 1 << 16;
 /// The number of tracks ahead among which the pattern is sought again after an exception.
 const RESUME_MAX: usize = 8;
-/// The largest number of remapped LBNs at either end of a track from which the pattern is learned.
+/// The number of LBNs at either end of a track among which one that is not remapped is sought.
 const REMAPPED_MAX: u64 = 32;
-/// The longest jump within one pass on drives without defect lists.
+/// The number of tracks above which a jump within one pass ends, on drives without defect lists.
 const BLIND_MAX: usize = 256;
 
 struct Tree<'t, 'a, 's> {

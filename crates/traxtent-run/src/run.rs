@@ -260,29 +260,29 @@ impl SimulationRun {
         let drives = &self.machine.drives;
         let sectors: Vec<SectorSpec> = drives.iter().map(|drive| drive.profile.sector).collect();
         let mut summary = Summary::after_warmup(self.warmup);
-        let mut pulse = Pulse::new(observer);
-        if pulse.is_stopped {
+        let mut counter = RequestCounter::new(observer);
+        if counter.is_stopped {
             return Ok(None);
         }
         simulate(host, source, |outcome| {
             let sector = sectors[outcome.arrival.device as usize];
-            pulse.beat() && (!summary.add(outcome, sector) || sink(outcome))
+            counter.count_one() && (!summary.add(outcome, sector) || sink(outcome))
         })?;
         summary.drive_response_ms = host.drive_response_ms();
-        Ok(pulse.finish().then_some(summary))
+        Ok(counter.finish().then_some(summary))
     }
 }
 
 /// Counts the requests of a run, and reports their number to the observer at intervals.
-pub(crate) struct Pulse<'a> {
+pub(crate) struct RequestCounter<'a> {
     observer: &'a dyn Observer,
     unreported: u64,
     is_stopped: bool,
 }
 
-impl Pulse<'_> {
-    pub(crate) fn new(observer: &dyn Observer) -> Pulse<'_> {
-        Pulse {
+impl RequestCounter<'_> {
+    pub(crate) fn new(observer: &dyn Observer) -> RequestCounter<'_> {
+        RequestCounter {
             observer,
             unreported: 0,
             is_stopped: observer.stop(),
@@ -291,7 +291,7 @@ impl Pulse<'_> {
 
     /// Counts a request; returns whether the run goes on.
     #[inline]
-    pub(crate) fn beat(&mut self) -> bool {
+    pub(crate) fn count_one(&mut self) -> bool {
         self.unreported += 1;
         if self.unreported == OBSERVED_REQUESTS {
             self.report();

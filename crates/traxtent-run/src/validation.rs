@@ -17,7 +17,7 @@ use traxtent_units::{Rng, Sectors, Span};
 
 use crate::error::{Result, RunError};
 use crate::observer::Observer;
-use crate::run::{Pulse, TracePlan, simulation_error};
+use crate::run::{RequestCounter, TracePlan, simulation_error};
 use crate::target::Machine;
 
 /// The result for one trace. Its fields are the keys of `traxtent validate --json`.
@@ -354,7 +354,7 @@ fn replay(
     };
     let mut source = plan.open(&pair.trace, machine)?;
     let mut requests = Vec::new();
-    let mut pulse = Pulse::new(observer);
+    let mut counter = RequestCounter::new(observer);
     let mut arms = vec![None; machine.drives.len()];
     simulate(&mut machine.host()?, &mut source, |outcome| {
         let request = &outcome.completion.request;
@@ -382,10 +382,10 @@ fn replay(
                 seek_cylinders,
             });
         }
-        pulse.beat()
+        counter.count_one()
     })
     .map_err(|error| simulation_error(&pair.trace, &error))?;
-    if !pulse.finish() {
+    if !counter.finish() {
         return Err(RunError::Stopped);
     }
     for warning in source.records().warnings() {

@@ -116,7 +116,7 @@ impl Angles {
             }
             rest -= run.tracks;
         }
-        unreachable!("the rest of a division is smaller than the divisor")
+        unreachable!("a remainder is smaller than its divisor")
     }
 }
 

@@ -73,7 +73,7 @@ impl RepeatingSection {
             }
             rest -= run.tracks;
         }
-        unreachable!("the rest of a division is smaller than the divisor")
+        unreachable!("a remainder is smaller than its divisor")
     }
 
     /// Returns the track at a position, as its number in the section.

@@ -185,7 +185,7 @@ impl Characterization {
 /// access. Such a read takes about 1.0 with it, and about 1.5 without.
 const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
 
-/// The number of evenly spaced places at which the layout is always tested.
+/// The number of evenly spaced tracks at which the layout is always tested.
 const EVEN_TEST_POINTS: usize = 128;
 /// The smallest number of tracks that makes a size usual. Tracks of rarer sizes have defects.
 const USUAL_TRACKS_MIN: usize = 8;

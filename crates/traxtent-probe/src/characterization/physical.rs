@@ -332,7 +332,7 @@ fn by_partial_writes(
     const REPEATS: usize = 7;
     /// The time from the command to the first sector of the write, in revolutions: enough for any
     /// controller.
-    const LEAD: f64 = 0.5;
+    const LEAD_TURNS: f64 = 0.5;
     let sectors = u64::from(most);
     // By shift: the delay of the completion after the earliest possible time, in revolutions.
     let mut late = Vec::new();
@@ -349,7 +349,7 @@ fn by_partial_writes(
             let following = Lbn(lbn + 4 * sectors);
             let before = watch.media(following, 1)?.completed;
             let passed = watch.grouping.end(following).0 - lbn;
-            let lead = LEAD * watch.period + sectors as f64 * pitch;
+            let lead = LEAD_TURNS * watch.period + sectors as f64 * pitch;
             let mut due = before - (passed - sectors) as f64 * pitch;
             while due - lead < before {
                 due += watch.period;

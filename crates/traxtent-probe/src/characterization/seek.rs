@@ -16,15 +16,15 @@ use traxtent_map::{MappedTrack, TrackMap};
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
-/// The number of distances on the curve of a drive with zero-latency access.
+/// The approximate number of distances on the curve of a drive with zero-latency access.
 const ARRIVAL_DISTANCES: usize = 190;
 /// The number of timings of each of these distances.
 const ARRIVAL_TIMINGS: usize = 5;
 /// The largest number of timings for a whole curve. Only the last distance may exceed it.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
-/// The number of distances on the curve of a drive without zero-latency access, each of which needs
-/// a search.
+/// The approximate number of distances on the curve of a drive without zero-latency access, each of
+/// which needs a search.
 const SEARCHED_DISTANCES: usize = 105;
 /// The number of timings that must be left if another distance is to be measured.
 const TIMINGS_LEFT_MIN: u64 = 8;
@@ -63,7 +63,7 @@ const SEEK_WITHIN_MS: f64 = 0.012;
 /// The number of random positions tried for a pair of tracks.
 const PAIR_ATTEMPTS: usize = 64;
 /// The part of a revolution over which the head's arrivals on a track are spread.
-const ARRIVAL_SPREAD: f64 = 0.1;
+const ARRIVAL_SPREAD_TURNS: f64 = 0.1;
 
 /// The properties of the drive known so far.
 pub(super) struct KnownDrive<'a> {
@@ -359,7 +359,7 @@ fn arrival(
         let middle = fraction(
             start
                 + 0.5 * sectors.0 as f64 / f64::from(slots)
-                + ARRIVAL_SPREAD * watch.rng.fraction(),
+                + ARRIVAL_SPREAD_TURNS * watch.rng.fraction(),
         );
         watch.refresh()?;
         watch.media(known.middle(from), 1)?;

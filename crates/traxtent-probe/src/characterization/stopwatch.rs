@@ -58,7 +58,7 @@ impl ResponseTimes {
 /// A target with a clock that follows its spindle.
 pub(super) struct Stopwatch<'a> {
     target: &'a mut dyn Target,
-    /// The kind of request that reads the media and bypasses the cache, with or without FUA.
+    /// The kind of request that reads the media and bypasses the cache, and whether it has FUA.
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
     /// The grouping of LBNs into physical sectors, which are read as a whole.

@@ -22,7 +22,8 @@ use traxtent_map::MappedTrack;
 use traxtent_model::geometry::{Geometry, GeometrySpec, Order, PerSurface, ZoneSpec};
 use traxtent_units::Sectors;
 
-/// The widest pass that is recognized, in tracks.
+/// The largest number of tracks in a run whose skew is measured. A pass must be narrower to be
+/// recognized.
 const WIDTH_MAX: usize = 1 << 15;
 /// The number of passes that are compared: two groups, with as many surfaces as any drive has.
 const PASSES: usize = 40;
@@ -187,7 +188,7 @@ fn pattern(
             width: 1,
         });
     }
-    let turn = time(watch, length - 1, length)?;
+    let onward = time(watch, length - 1, length)?;
     // The track on the first track's cylinder in pass number `pass`, if the two passes share their
     // cylinders.
     let opposite = |pass: usize, back: bool| {
@@ -197,7 +198,7 @@ fn pattern(
             pass * length
         }
     };
-    let near = if watch.deviation() < STEADY_MS {
+    let tolerance_ms = if watch.deviation() < STEADY_MS {
         ALIKE_STEADY_MS
     } else {
         ALIKE_MS
@@ -211,13 +212,19 @@ fn pattern(
     // If the move to the next pass is shorter than the seek across a pass, that pass runs back.
     // Otherwise, the move is such a seek, or a head switch that takes as long.
     let back = times(true)?;
-    let order = if turn < across - ALIKE_MS {
-        (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
+    let order = if onward < across - ALIKE_MS {
+        (
+            Order::SeekAlternatingSurfaceForward,
+            surfaces(&back, tolerance_ms),
+        )
     } else {
         let forward = times(false)?;
-        own_surface(&back, &forward, near).unwrap_or_else(|| {
+        own_surface(&back, &forward, tolerance_ms).unwrap_or_else(|| {
             // The direction for which more passes have equal times is right.
-            let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
+            let (back, forward) = (
+                surfaces(&back, tolerance_ms),
+                surfaces(&forward, tolerance_ms),
+            );
             if forward >= back {
                 (Order::SeekForwardSurfaceForward, forward)
             } else {
@@ -241,10 +248,13 @@ fn pattern(
 /// surfaces come in the same order each time, this happens once per group. In alternating order, it
 /// happens at the end of one group and the beginning of the next. A pass that runs back has the
 /// nearer track at its end (`back`), others at their beginning (`forward`).
-fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize)> {
+fn own_surface(back: &[f64], forward: &[f64], tolerance_ms: f64) -> Option<(Order, usize)> {
     let switch = back.first()?;
-    let saves =
-        |times: &[f64], pass: usize| times.get(pass - 1).is_some_and(|t| *t < switch - near);
+    let saves = |times: &[f64], pass: usize| {
+        times
+            .get(pass - 1)
+            .is_some_and(|t| *t < switch - tolerance_ms)
+    };
     let own: Vec<usize> = (1..=back.len())
         .filter(|&pass| saves(back, pass) || saves(forward, pass))
         .collect();
@@ -262,7 +272,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
         return None;
     }
-    let runs_back = back[pass - 1] < forward[pass - 1] - near;
+    let runs_back = back[pass - 1] < forward[pass - 1] - tolerance_ms;
     Some(match (alternates, runs_back) {
         (true, true) => (Order::SeekAlternatingSurfaceAlternating, surfaces),
         (true, false) => (Order::SeekForwardSurfaceAlternating, surfaces),
@@ -275,7 +285,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
 /// the track on its cylinder in each later pass. The result is the largest number by which they
 /// divide into groups with equal times. The times grow from group to group like seeks. If no time
 /// grows, nothing is known, and every pass counts as a group of its own.
-fn surfaces(times: &[f64], near: f64) -> usize {
+fn surfaces(times: &[f64], tolerance_ms: f64) -> usize {
     let alike = |surfaces: usize| {
         (0..=times.len() / surfaces).all(|group| {
             // The first pass of a group is left out: it may be on the first track's own surface,
@@ -283,11 +293,11 @@ fn surfaces(times: &[f64], near: f64) -> usize {
             let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
             let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
             let (low, high) = bounds(&times);
-            times.is_empty() || high - low < near
+            times.is_empty() || high - low < tolerance_ms
         })
     };
     let (low, high) = bounds(times);
-    if times.is_empty() || high - low < 2.0 * near {
+    if times.is_empty() || high - low < 2.0 * tolerance_ms {
         return 1;
     }
     (1..=times.len() / 2)
@@ -334,19 +344,19 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
             } else {
                 pattern.width
             };
-            let kept = if bounds[0] == 0 {
+            let reserved = if bounds[0] == 0 {
                 (run - partial % run) % run
             } else {
                 0
             };
-            let cylinders = (kept + count).div_ceil(pattern.surfaces) as u32;
+            let cylinders = (reserved + count).div_ceil(pattern.surfaces) as u32;
             let first_cylinder = cylinder;
             cylinder += cylinders;
             ZoneSpec {
                 first_cylinder,
                 last_cylinder: cylinder - 1,
                 sectors_per_track: PerSurface::Same(1),
-                reserved_sectors: kept as u64,
+                reserved_sectors: reserved as u64,
                 lbns: Some(count as u64),
                 ..ZoneSpec::default()
             }

@@ -90,7 +90,7 @@ const SEEK_RANGE_MS: f64 = 1.5;
 /// it does not count: the uncertainty of the angles of a few sectors.
 const SEEK_EXTRA_MS_MIN: f64 = 0.04;
 
-/// The lengths of the writes that the buffer may accept, in sectors.
+/// The lengths of the writes that show whether the drive buffers writes, in sectors.
 const BUFFERED_LENGTHS: [u32; 2] = [1, 64];
 /// The number of buffered writes of each length, on a steady and on an unsteady host. An unsteady
 /// host needs many, because microseconds decide whether the next sector is caught after a write.
@@ -350,7 +350,7 @@ impl WriteProbe<'_, '_> {
     }
 
     /// Returns the first LBN of a random track. Tracks at the end of the drive are excluded.
-    fn place(&mut self) -> Lbn {
+    fn random_lbn(&mut self) -> Lbn {
         let count = self.known.tracks.len() as u64;
         self.known.tracks[self.watch.rng.below(count - count / 16) as usize].first_lbn
     }
@@ -365,10 +365,10 @@ impl WriteProbe<'_, '_> {
         let mut times = [Vec::new(), Vec::new()];
         for (sectors, times) in BUFFERED_LENGTHS.into_iter().zip(&mut times) {
             for _ in 0..count {
-                let lbn = self.place();
+                let lbn = self.random_lbn();
                 // A read of a random track, most often a distant one, makes the write need a long
                 // seek.
-                let far = self.place();
+                let far = self.random_lbn();
                 self.watch.media(far, 1)?;
                 self.watch.pause(IDLE_TURNS * self.watch.period);
                 times.push(self.watch.write(lbn, sectors)?.response());
@@ -418,7 +418,7 @@ impl WriteProbe<'_, '_> {
     fn after_writes(&mut self) -> Result<Estimate, ProbeError> {
         let mut samples = Vec::new();
         for _ in 0..FOLLOWING_WRITES {
-            let (a, b) = (self.place(), self.place());
+            let (a, b) = (self.random_lbn(), self.random_lbn());
             self.watch.write(a, 1)?;
             self.watch.pause(WRITTEN_TURNS * self.watch.period);
             samples.push(self.watch.write(b, 1)?.response());
@@ -434,7 +434,7 @@ impl WriteProbe<'_, '_> {
             self.watch.send(Request::flush())?;
             let mut taken = 0;
             while taken < self.reads.segments + BURST_EXCESS {
-                let lbn = self.place();
+                let lbn = self.random_lbn();
                 let waiting = one_ms + WAITING_TURNS_MIN * self.watch.period;
                 if self.watch.write(lbn, 1)?.response() > waiting {
                     break;

@@ -36,7 +36,7 @@ use traxtent_model::geometry::{Place, Sparing};
 use zone::{PlanStart, SparingRule, Zone};
 
 /// The number of LBNs across the drive that are translated to count surfaces.
-const SURVEYED: u64 = 64;
+const SURVEYED_LBNS: u64 = 64;
 /// The number of tracks above which a plan does not grow.
 const REACH_MAX: u64 = 1 << 16;
 /// The largest number of regions with defects on which schemes are compared.
@@ -44,7 +44,7 @@ const TRIED_DEFECTIVE: u64 = 4;
 /// The largest number of regions, with or without defects, on which schemes are compared.
 const TRIED_MAX: u64 = 1 << 10;
 /// The smallest number of predicted tracks per surface with which a zone counts as a success.
-const WORTHWHILE: u64 = 4;
+const WORTHWHILE_TRACKS: u64 = 4;
 
 struct Dixtrac<'t, 'a, 's> {
     translator: Translator<'t>,
@@ -103,7 +103,7 @@ pub(super) fn dixtrac(
         if let Some(zone) = dixtrac.learn()? {
             followed = dixtrac.follow(zone)?;
         }
-        if followed >= WORTHWHILE * u64::from(surfaces) {
+        if followed >= WORTHWHILE_TRACKS * u64::from(surfaces) {
             dixtrac.tracks_to_walk = 0;
         } else {
             // A single failure may be the end of a zone.
@@ -126,8 +126,8 @@ pub(super) fn dixtrac(
 fn survey(translator: &mut Translator<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
     let end = translator.end;
-    let spread =
-        (0..SURVEYED).map(|k| (u128::from(end) * u128::from(k) / u128::from(SURVEYED)) as u64);
+    let spread = (0..SURVEYED_LBNS)
+        .map(|k| (u128::from(end) * u128::from(k) / u128::from(SURVEYED_LBNS)) as u64);
     for lbn in spread.chain(end.checked_sub(1)) {
         if let Some(place) = translator.place(lbn)? {
             most = most.max(place.surface.0);
@@ -145,7 +145,7 @@ impl Dixtrac<'_, '_, '_> {
         }
         if let Some(scheme) = self.usual {
             let spares = match scheme {
-                Sparing::None => "no spares except at the ends of zones".to_owned(),
+                Sparing::None => "no spares except at the ends of zones or of the drive".to_owned(),
                 other => format!("sparing scheme {other:?}"),
             };
             self.translator.note(&format!(
@@ -154,7 +154,7 @@ impl Dixtrac<'_, '_, '_> {
         }
         if let Some(lbn) = self.first_failure.filter(|_| has_list) {
             self.translator.note(&format!(
-                "the layout is not recognized from LBN {lbn}; tracks that could not be predicted were searched individually"
+                "from LBN {lbn} on, the layout is not recognized; tracks that could not be predicted were searched individually"
             ));
         }
     }

@@ -118,7 +118,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     }
 
     fn has_reached_next(&self) -> bool {
-        self.shared.met(self.index, self.first).is_some()
+        self.shared
+            .later_lane_with(self.index, self.first)
+            .is_some()
     }
 
     /// Measures the time that the arm needs to return here, by reading a sector.

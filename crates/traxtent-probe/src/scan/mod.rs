@@ -71,6 +71,7 @@ struct Shared<'c, 'a> {
     last: Cell<Option<usize>>,
     /// The smallest skew of a boundary that is certain, in revolutions.
     least_skew: Cell<Option<f64>>,
+    /// The LBNs found to be remapped.
     moved: RefCell<Vec<Lbn>>,
 }
 
@@ -159,7 +160,7 @@ impl OutputProgress {
                 return Err(ProbeError::Stopped);
             }
             self.boundary += 1;
-            if let Some((lane, boundary)) = shared.met(self.lane, end) {
+            if let Some((lane, boundary)) = shared.later_lane_with(self.lane, end) {
                 (self.lane, self.boundary) = (lane, boundary);
             }
         }
@@ -171,7 +172,7 @@ impl Shared<'_, '_> {
     ///
     /// Usually this is the first boundary of the next lane. If that lane began with an error, this
     /// may be a later boundary, or one of the lane after it.
-    fn met(&self, lane: usize, boundary: u64) -> Option<(usize, usize)> {
+    fn later_lane_with(&self, lane: usize, boundary: u64) -> Option<(usize, usize)> {
         (lane + 1..self.boundaries.len()).take(2).find_map(|lane| {
             Some((
                 lane,

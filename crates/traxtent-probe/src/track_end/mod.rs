@@ -26,7 +26,7 @@ pub(super) enum Search {
     Near,
 }
 
-/// The number of LBNs at a track's beginning among which the first that is not remapped is sought.
+/// The LBNs up to this many after a track's beginning are tried as the first that is not remapped.
 const APART_MAX: u64 = 32;
 
 /// An LBN and its place.
