@@ -51,13 +51,13 @@ pub struct Arrays {
     planner: StripePlanner,
     arrays: Vec<(Array, Vec<u32>)>,
     /// Outstanding requests to arrays, by number.
-    works: BTreeMap<u64, ArrayRequest>,
+    array_requests: BTreeMap<u64, ArrayRequest>,
     /// Outstanding requests to drives, by number.
     parts: BTreeMap<u64, DriveRequest>,
-    works_begun: u64,
+    array_requests_begun: u64,
     parts_begun: u64,
     /// The total response time of all requests to drives, including time in the host's queues.
-    parts_took: Span,
+    parts_time: Span,
 }
 
 /// A request to an array.
@@ -81,7 +81,7 @@ struct WaitingWrite {
 /// A request to a drive.
 #[derive(Clone, Copy, Debug)]
 struct DriveRequest {
-    work: u64,
+    array_request: u64,
     /// The breakdown of the time from the arrival of the array's request to that of this one.
     before: Breakdown,
 }
@@ -112,11 +112,11 @@ impl Arrays {
         Arrays {
             planner,
             arrays: Vec::new(),
-            works: BTreeMap::new(),
+            array_requests: BTreeMap::new(),
             parts: BTreeMap::new(),
-            works_begun: 0,
+            array_requests_begun: 0,
             parts_begun: 0,
-            parts_took: Span::ZERO,
+            parts_time: Span::ZERO,
         }
     }
 
@@ -134,7 +134,7 @@ impl Arrays {
     /// they belong to; `None` before the first completion.
     pub fn drive_response_ms(&self) -> Option<f64> {
         let complete = self.parts_begun - self.parts.len() as u64;
-        (complete > 0).then(|| self.parts_took.as_ms() / complete as f64)
+        (complete > 0).then(|| self.parts_time.as_ms() / complete as f64)
     }
 
     /// Adds an array whose members are the drives `disks` of the host.
@@ -169,8 +169,8 @@ impl Arrays {
                 capacity,
             });
         }
-        let work = self.works_begun;
-        self.works_begun += 1;
+        let array_request = self.array_requests_begun;
+        self.array_requests_begun += 1;
         let (mut begun, mut waiting) = (Vec::new(), Vec::new());
         let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
         let mut begin = |member: usize, request: Request| {
@@ -179,7 +179,7 @@ impl Arrays {
             parts.insert(
                 tag,
                 DriveRequest {
-                    work,
+                    array_request,
                     before: Breakdown::default(),
                 },
             );
@@ -235,8 +235,8 @@ impl Arrays {
             begin(member, Request { fua, ..request });
         }
         let left = begun.len() + waiting.len();
-        self.works.insert(
-            work,
+        self.array_requests.insert(
+            array_request,
             ArrayRequest {
                 arrival,
                 left,
@@ -254,34 +254,37 @@ impl Arrays {
         let tag = part.tag;
         let part_began = part.at;
         let DriveRequest {
-            work: number,
+            array_request: number,
             before,
         } = self.parts.remove(&tag).expect("it was begun here");
         let mut spent = sum(before, completion.breakdown);
         spent.queue += completion.submitted.since(part_began);
-        self.parts_took += completion.completed.since(part_began);
-        let work = self.works.get_mut(&number).expect("it is not complete");
-        work.left -= 1;
-        if work.left == 0 {
-            let work = self.works.remove(&number).expect("it is there");
+        self.parts_time += completion.completed.since(part_began);
+        let array_request = self
+            .array_requests
+            .get_mut(&number)
+            .expect("it is not complete");
+        array_request.left -= 1;
+        if array_request.left == 0 {
+            let array_request = self.array_requests.remove(&number).expect("it is there");
             let completion = Completion {
-                request: work.arrival.request,
-                submitted: work.arrival.at,
+                request: array_request.arrival.request,
+                submitted: array_request.arrival.at,
                 breakdown: spent,
                 ..completion
             };
-            return CompletionEffect::Complete(work.arrival, completion);
+            return CompletionEffect::Complete(array_request.arrival, completion);
         }
         let mut released = Vec::new();
-        for waiting in &mut work.waiting {
+        for waiting in &mut array_request.waiting {
             waiting.reads.retain(|read| *read != tag);
         }
         let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
         let arrival = Arrival {
             at: completion.completed,
-            ..work.arrival
+            ..array_request.arrival
         };
-        work.waiting.retain(|waiting| {
+        array_request.waiting.retain(|waiting| {
             let ready = waiting.reads.is_empty();
             if ready {
                 let tag = *parts_begun;
@@ -289,7 +292,7 @@ impl Arrays {
                 parts.insert(
                     tag,
                     DriveRequest {
-                        work: number,
+                        array_request: number,
                         before: spent,
                     },
                 );

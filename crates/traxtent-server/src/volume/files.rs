@@ -233,7 +233,7 @@ impl Devices {
                     ring_ops.push(Some(RingOp {
                         entry,
                         memory: memory.expect("the entry names it"),
-                        turn: OutstandingOp::new(device),
+                        record: OutstandingOp::new(device),
                         result: None,
                     }));
                 }
@@ -252,7 +252,7 @@ impl Devices {
             let op = &mut ops[index];
             let Some(RingOp {
                 memory,
-                turn,
+                record,
                 result,
                 ..
             }) = ring_op
@@ -260,8 +260,8 @@ impl Devices {
                 op.outcome = self.silence(op.member);
                 continue;
             };
-            let device = Arc::clone(turn.device());
-            drop(turn);
+            let device = Arc::clone(record.device());
+            drop(record);
             match result.and_then(|result| ended(memory.len(), result)) {
                 Some(done) => {
                     if let (Action::Read(_, into), Ok(())) = (&mut op.action, done) {

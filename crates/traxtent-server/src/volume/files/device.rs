@@ -406,7 +406,7 @@ impl Device {
             (Backing::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
             (Backing::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
                 // If the write blocks after all, it is at least reported as outstanding.
-                let _turn = OutstandingOp::new(Arc::clone(self));
+                let _record = OutstandingOp::new(Arc::clone(self));
                 Some(self.write(*at, from))
             }
             _ => None,

@@ -117,9 +117,9 @@ impl Job {
             self.batch.end(self.place, Err(Errno::TIMEDOUT), None);
             return;
         }
-        let turn = OutstandingOp::new(self.device);
-        let device = Arc::clone(turn.device());
-        self.batch.begin(self.place, turn);
+        let record = OutstandingOp::new(self.device);
+        let device = Arc::clone(record.device());
+        self.batch.begin(self.place, record);
         let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
         let done = match self.task {
             Task::Read(at) => device.read(at, memory),
@@ -195,8 +195,8 @@ impl Batch {
         }
     }
 
-    fn begin(&self, place: usize, turn: OutstandingOp) {
-        self.places()[place].stage = Stage::Running(turn);
+    fn begin(&self, place: usize, record: OutstandingOp) {
+        self.places()[place].stage = Stage::Running(record);
     }
 
     fn end(&self, place: usize, done: Result<(), Errno>, memory: Option<AlignedBuffer>) {
@@ -240,8 +240,8 @@ impl Batch {
 
 impl Place {
     fn is_over(&self, timeout: Duration) -> bool {
-        if let Stage::Running(turn) = &self.stage {
-            turn.check(timeout);
+        if let Stage::Running(record) = &self.stage {
+            record.check(timeout);
         }
         matches!(self.stage, Stage::Ended(..)) || self.device.watch().is_given_up()
     }

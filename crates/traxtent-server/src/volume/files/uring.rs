@@ -36,7 +36,7 @@ pub(super) struct RingOp {
     /// Its memory, which is not shared.
     pub(super) memory: AlignedBuffer,
     /// Its record at the device, which keeps the device's file open.
-    pub(super) turn: OutstandingOp,
+    pub(super) record: OutstandingOp,
     /// The kernel's result (see `io_uring_enter(2)`).
     pub(super) result: Option<i32>,
 }
@@ -62,7 +62,7 @@ fn new_ring() -> Option<IoUring> {
 /// `ops`. If the thread no longer has a ring, operations are left without a result.
 ///
 /// # Safety
-/// Each entry must refer to its own `memory` and to a file of its own `turn`'s device.
+/// Each entry must refer to its own `memory` and to a file of its own `record`'s device.
 #[allow(unsafe_code)]
 pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
     RING.with_borrow_mut(|thread_ring| {
@@ -113,8 +113,8 @@ fn all_given_up(ops: &[Option<RingOp>], timeout: Duration) -> bool {
     let outstanding = ops.iter().flatten().filter(|op| op.result.is_none());
     let mut all = true;
     for op in outstanding {
-        op.turn.check(timeout);
-        all &= op.turn.device().watch().is_given_up();
+        op.record.check(timeout);
+        all &= op.record.device().watch().is_given_up();
     }
     all
 }
