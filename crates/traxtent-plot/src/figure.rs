@@ -84,8 +84,8 @@ struct MarkedPanel<'a> {
     points: Vec<&'a PublishedPoint>,
 }
 
-/// The ratio to the first cell of its row, better or worse, at which a surface's cell has its full
-/// colour.
+/// The ratio of a surface's cell to the first cell of its row, better or worse, at which the cell
+/// has its full colour.
 const FULL_COLOUR_RATIO: f64 = 2.0;
 
 /// Panels side by side, with titles and legends.

@@ -41,7 +41,7 @@ pub trait Draw {
     /// Returns an error if the picture cannot be drawn.
     fn svg(&self) -> Result<String, DrawError>;
 
-    /// Returns the content of a file.
+    /// Returns the content of the picture's file.
     ///
     /// # Errors
     /// Same as [`Draw::svg`].
@@ -102,7 +102,8 @@ pub struct Axes {
 pub struct Distribution {
     /// The name in the legend.
     pub name: String,
-    /// Each time that occurs in milliseconds, and the share of requests that took no longer.
+    /// Each response time that occurs, in milliseconds, and the share of requests that took no
+    /// longer.
     pub steps: Vec<(f64, f64)>,
     /// The 99.9th percentile in milliseconds.
     pub p99_9_ms: f64,
@@ -145,7 +146,7 @@ pub struct Validation {
     pub residuals: Option<Residuals>,
 }
 
-/// The distributions of simulated and measured response times of a class of requests.
+/// The distributions of simulated and measured response times of all requests, or of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimesPanel {
     /// The heading.

@@ -396,6 +396,7 @@ impl BufferProbe<'_, '_> {
                 }
             }
             let time = Estimate::of(&samples);
+            // A sector needs less than a millisecond on the bus.
             let cached = time.value < HIT_TURNS_MAX * self.watch.period + f64::from(length);
             let elapsed = self.watch.now() - began;
             if !cached || time.half_width < HALF_WIDTH_MS || elapsed > DRIVE_TIME_MAX_MS {
