@@ -12,8 +12,8 @@
 //!
 //! Going LBN by LBN costs as many translations as a track has LBNs, for each track that differs
 //! from the previous one. That is hundreds per track on drives with irregular tracks. The algorithm
-//! is kept because the paper's cost is measured with it (experiment Q2); [`walk`] and `tree` bisect
-//! instead.
+//! is kept because the paper's cost is measured with it (experiment Q2); the algorithms
+//! [`walk`](mod@super::walk) and `tree` bisect instead.
 
 use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::Target;

@@ -76,16 +76,18 @@ fn on_time(spans: &[f64], revolution_ms: f64) -> f64 {
     spans.iter().filter(is).count() as f64 / spans.len() as f64
 }
 
-/// Returns the longest revolution of which the spans are multiples, to a part in a thousand. The
-/// spans are in ascending order.
+/// Returns the longest revolution of which the spans are multiples, to a part in a thousand; `None`
+/// if there are too few spans or multiples. The spans are in ascending order.
 fn guess(spans: &[f64]) -> Option<f64> {
-    const STEP: f64 = 1.0005;
-    const FEW: usize = 10;
+    /// The ratio of two successive candidates.
+    const CANDIDATE_RATIO: f64 = 1.0005;
+    /// The smallest number of spans from which the revolution is guessed.
+    const SPANS_MIN: usize = 10;
     let spans = &spans[..spans.partition_point(|span| *span < 3.0 * REVOLUTION_MS.1)];
-    if spans.len() < FEW {
+    if spans.len() < SPANS_MIN {
         return None;
     }
-    let slowest = std::iter::successors(Some(REVOLUTION_MS.1), |ms| Some(ms / STEP));
+    let slowest = std::iter::successors(Some(REVOLUTION_MS.1), |ms| Some(ms / CANDIDATE_RATIO));
     let candidates: Vec<(f64, f64)> = slowest
         .take_while(|ms| *ms >= REVOLUTION_MS.0 * (1.0 - TOLERANCE))
         .map(|ms| (ms, multiples(spans, ms)))
@@ -98,7 +100,7 @@ fn guess(spans: &[f64]) -> Option<f64> {
         return None;
     }
     // The longest candidate is at the edge of the tolerance. The best one is near it.
-    let near = std::iter::successors(Some(longest), |ms| Some(ms / STEP));
+    let near = std::iter::successors(Some(longest), |ms| Some(ms / CANDIDATE_RATIO));
     near.take_while(|ms| *ms >= longest * (1.0 - 2.0 * TOLERANCE))
         .min_by(|a, b| misfit(spans, *a).total_cmp(&misfit(spans, *b)))
 }

@@ -24,7 +24,7 @@ use traxtent_units::{Lbn, SimTime};
 /// The number of readings between two readings of the reference sector.
 const READINGS_BETWEEN: u32 = 24;
 
-/// The shares of a reference reading's error by which the phase and its rate are corrected.
+/// The shares of a reference reading's error by which the drift and its rate are corrected.
 const FOLLOW: (f64, f64) = (0.15, 0.01);
 
 /// The number by which the full stroke is divided to get the largest step between distances.

@@ -107,7 +107,7 @@ impl AtomicFile {
         }
     }
 
-    /// Returns an error about this file.
+    /// Returns the error of a run for an I/O error of this file.
     pub fn error(&self, error: &io::Error) -> RunError {
         RunError::output(&self.path, error)
     }

@@ -10,7 +10,7 @@ use traxtent_units::system_message;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The request, or the content of a file, is invalid. The command exits with status 2.
+    /// The user's input, or the content of a file, is invalid. The command exits with status 2.
     #[error("{0}")]
     Input(String),
     /// A file cannot be used. The command exits with status 3.

@@ -57,8 +57,8 @@ impl SweepPlan {
         Ok(cases)
     }
 
-    /// Returns a case for each combination of the settings' values on this machine instead of the
-    /// targets. `drive` is the machine's name if several are compared.
+    /// Returns a case for each combination of the settings' values on this machine. The targets are
+    /// not used. `drive` is the machine's name if several are compared.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`cases`](Self::cases), except for the targets.
@@ -151,7 +151,8 @@ pub fn simulation_facts(cases: &[Case]) -> Vec<(String, String)> {
 
 impl SimulationRun {
     /// Returns the keys to add to a synthetic workload so that its writes cover whole physical
-    /// sectors; `None` if they do, or if no keys achieve it.
+    /// sectors; `None` if they do, if no keys achieve it, or if the workload is not a
+    /// [`Workload::Drawn`].
     pub fn alignment_fix(&self, summary: &Summary) -> Option<String> {
         let Workload::Drawn(spec) = &self.workload else {
             return None;

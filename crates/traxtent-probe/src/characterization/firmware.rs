@@ -321,7 +321,7 @@ impl Host {
         }
         Host::Unsteady(
             watch
-                .late_ms
+                .deviations_ms
                 .iter()
                 .copied()
                 .filter(|late| late.abs() < TYPICAL_LATE_MS_MAX)

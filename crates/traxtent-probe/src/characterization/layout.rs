@@ -85,8 +85,8 @@ impl RepeatingSection {
                 before += run.tracks;
                 continue;
             }
-            // If the step changes the surface, there is one candidate. Otherwise there is one for
-            // each repetition whose run may reach the cylinder.
+            // If the step changes the cylinder, there is a candidate for each repetition whose run
+            // may reach that cylinder. Otherwise there is at most one.
             for k in candidates(run, spot, self.advance) {
                 let here = run.at.plus(run.step, k as i64);
                 let distance = spot.cylinder - here.cylinder;

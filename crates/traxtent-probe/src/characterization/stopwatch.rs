@@ -76,7 +76,7 @@ pub(super) struct Stopwatch<'a> {
     first_reference: Option<(f64, f64)>,
     /// The deviations of readings of the reference sector from their mean, in milliseconds. They
     /// show how unsteady the host is.
-    pub(super) late_ms: Vec<f64>,
+    pub(super) deviations_ms: Vec<f64>,
 }
 
 impl<'a> Stopwatch<'a> {
@@ -93,7 +93,7 @@ impl<'a> Stopwatch<'a> {
             references: Vec::new(),
             reference_reads: 0,
             first_reference: None,
-            late_ms: Vec::new(),
+            deviations_ms: Vec::new(),
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Stopwatch<'a> {
             .map(|t| wrapped((t - first) / self.period) * self.period)
             .collect();
         let centre = Estimate::of(&offsets).value;
-        self.late_ms.extend(
+        self.deviations_ms.extend(
             offsets
                 .iter()
                 .map(|offset| wrapped((offset - centre) / self.period) * self.period),
@@ -280,7 +280,7 @@ impl<'a> Stopwatch<'a> {
 
     /// The standard deviation of a reading's time, in milliseconds.
     pub(super) fn deviation(&self) -> f64 {
-        let late: Vec<f64> = self.late_ms.iter().map(|late| late.abs()).collect();
+        let late: Vec<f64> = self.deviations_ms.iter().map(|late| late.abs()).collect();
         if late.is_empty() {
             0.0
         } else {

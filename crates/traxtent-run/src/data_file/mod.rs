@@ -176,8 +176,8 @@ pub fn name(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Returns whether a CSV file may have this name. These are names that end in `.csv` and names
-/// without an extension, each also followed by `.gz` or `.zst`, and the names of special files.
+/// Returns whether a CSV file may have this name. The name must end in `.csv` or have no extension,
+/// but may be followed by `.gz` or `.zst`. A special file may have any name.
 pub fn is_csv(path: &Path) -> bool {
     let is = |path: &Path, known: &[&str]| {
         let ending = path.extension().and_then(|ending| ending.to_str());
