@@ -32,7 +32,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Returns [`TargetError::Unsupported`] on drives that do not translate. This is the default.
-    /// Otherwise, returns the same errors as [`Target::request`].
+    /// Also returns the errors of [`Target::request`].
     fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
         let _ = lbn;
         Err(TargetError::Unsupported("address translation"))
@@ -42,7 +42,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Returns [`TargetError::Unsupported`] on drives that do not translate. This is the default.
-    /// Otherwise, returns the same errors as [`Target::request`].
+    /// Also returns the errors of [`Target::request`].
     fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
         let _ = place;
         Err(TargetError::Unsupported("address translation"))
@@ -52,7 +52,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Returns [`TargetError::Unsupported`] on drives that have no lists. This is the default.
-    /// Otherwise, returns the same errors as [`Target::request`].
+    /// Also returns the errors of [`Target::request`].
     fn defects(&mut self) -> Result<Defects, TargetError> {
         Err(TargetError::Unsupported("defect lists"))
     }
@@ -63,7 +63,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Returns [`TargetError::Unsupported`] on drives that do not accept such a command. This is
-    /// the default. Otherwise, returns the same errors as [`Target::request`].
+    /// the default. Also returns the errors of [`Target::request`].
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
         let _ = on;
         Err(TargetError::Unsupported("cache control"))

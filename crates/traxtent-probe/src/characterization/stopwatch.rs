@@ -32,7 +32,7 @@ const SPEED_READS: usize = 64;
 /// The plausible times of a revolution of a disk, in milliseconds. Responses that would need more
 /// than 20,000 revolutions per minute come from a cache. No disk turns as slowly as 300 per minute.
 const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
-/// One in this many intervals between readings may not be whole revolutions, because the host
+/// One in this many intervals between readings may differ from whole revolutions, because the host
 /// received a completion late.
 const OFF_ANGLE_ONE_IN: usize = 4;
 /// Half the number of readings to which the period is fitted first. The number doubles with each

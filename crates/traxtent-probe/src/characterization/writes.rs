@@ -97,8 +97,8 @@ const BUFFERED_LENGTHS: [u32; 2] = [1, 64];
 const BUFFERED_WRITES: (usize, usize) = (12, 300);
 /// The pause after a read, in revolutions. At its end, the arm is idle.
 const IDLE_TURNS: f64 = 2.0;
-/// The response time, in revolutions, below which a write cannot have reached the media: on a
-/// distant cylinder, that usually takes a seek and half a revolution.
+/// The response time, in revolutions, below which a write counts as not on the media: reaching a
+/// distant cylinder usually takes a seek and half a revolution.
 const BUFFERED_TURNS_MAX: f64 = 0.4;
 /// One in this many buffered writes may take longer than [`BUFFERED_TURNS_MAX`], because the host
 /// received its completion late.
