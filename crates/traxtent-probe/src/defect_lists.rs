@@ -22,24 +22,24 @@ pub(super) struct DefectLists {
     /// The bad slots, ascending.
     places: Vec<Place>,
     /// The bad slots with remapped LBNs.
-    moved: BTreeSet<Place>,
+    remapped: BTreeSet<Place>,
     /// Whether there are grown defects, and no LBN of a primary defect has been found to be
     /// remapped.
-    tells_moved: bool,
+    shows_remapped: bool,
     /// The largest number of remapped LBNs in a row of bad slots.
     row_max: u64,
 }
 
 impl DefectLists {
     pub(super) fn new(defects: Defects) -> DefectLists {
-        let moved: BTreeSet<Place> = defects.grown.iter().copied().collect();
+        let remapped: BTreeSet<Place> = defects.grown.iter().copied().collect();
         let mut places = [defects.primary, defects.grown].concat();
         places.sort_unstable();
         places.dedup();
         let mut bad = DefectLists {
             places,
-            tells_moved: !moved.is_empty(),
-            moved,
+            shows_remapped: !remapped.is_empty(),
+            remapped,
             row_max: 0,
         };
         bad.measure_rows();
@@ -48,12 +48,12 @@ impl DefectLists {
 
     /// Returns whether the LBN of a bad slot is remapped.
     pub(super) fn is_remapped(&self, place: Place) -> bool {
-        self.moved.contains(&place)
+        self.remapped.contains(&place)
     }
 
     /// Returns whether the lists show which bad slots have remapped LBNs.
     pub(super) fn shows_remapped(&self) -> bool {
-        self.tells_moved
+        self.shows_remapped
     }
 
     /// The largest number of remapped LBNs in a row of bad slots.
@@ -64,7 +64,7 @@ impl DefectLists {
     /// Records that the LBNs of some bad slots have been found to be remapped.
     pub(super) fn record_remapped(&mut self, places: impl IntoIterator<Item = Place>) {
         for place in places {
-            self.tells_moved &= !self.moved.insert(place);
+            self.shows_remapped &= !self.remapped.insert(place);
         }
         self.measure_rows();
     }

@@ -25,7 +25,7 @@ use traxtent_units::{Lbn, SimTime};
 const READINGS_BETWEEN: u32 = 24;
 
 /// The shares of a reference reading's error by which the drift and its rate are corrected.
-const FOLLOW: (f64, f64) = (0.15, 0.01);
+const DRIFT_CORRECTIONS: (f64, f64) = (0.15, 0.01);
 
 /// The number by which the full stroke is divided to get the largest step between distances.
 const DISTANCES: usize = 160;
@@ -164,9 +164,9 @@ impl Drift {
         let now = clock.target.now();
         let turns = now.saturating_since(self.at).0 as f64 / clock.period;
         if self.at > SimTime::ZERO && turns > 0.5 {
-            self.rate += FOLLOW.1 * error / turns;
+            self.rate += DRIFT_CORRECTIONS.1 * error / turns;
         }
-        self.turns = expected + FOLLOW.0 * error;
+        self.turns = expected + DRIFT_CORRECTIONS.0 * error;
         self.at = now;
         Ok(())
     }

@@ -28,7 +28,7 @@ pub(super) struct Translator<'t> {
     /// The slots listed as bad; none if the drive has no lists.
     bad: Rc<DefectLists>,
     /// The results apart from the tracks.
-    left: Extraction,
+    results: Extraction,
 }
 
 impl<'t> Translator<'t> {
@@ -50,7 +50,7 @@ impl<'t> Translator<'t> {
             places: BTreeMap::new(),
             has_list,
             bad: Rc::new(bad),
-            left: Extraction::default(),
+            results: Extraction::default(),
         })
     }
 
@@ -73,7 +73,7 @@ impl<'t> Translator<'t> {
         let place = match self.target.translate(Lbn(lbn)) {
             Ok(place) => Some(place),
             Err(TargetError::Unreadable { .. } | TargetError::Refused(_)) => {
-                self.left.unreadable.push(Lbn(lbn));
+                self.results.unreadable.push(Lbn(lbn));
                 None
             }
             Err(error) => return Err(error.into()),
@@ -106,21 +106,21 @@ impl<'t> Translator<'t> {
 
     /// Records remapped LBNs.
     pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
-        self.left.remapped.extend(lbns.map(Lbn));
+        self.results.remapped.extend(lbns.map(Lbn));
     }
 
     /// Records a note for the reader.
     pub(super) fn note(&mut self, line: &str) {
-        self.left.notes.push(line.to_owned());
+        self.results.notes.push(line.to_owned());
     }
 
     /// Returns the results apart from the tracks.
     pub(super) fn finish(mut self) -> Extraction {
-        self.left.remapped.sort_unstable();
-        self.left.remapped.dedup();
-        self.left.unreadable.sort_unstable();
-        self.left.unreadable.dedup();
-        self.left
+        self.results.remapped.sort_unstable();
+        self.results.remapped.dedup();
+        self.results.unreadable.sort_unstable();
+        self.results.unreadable.dedup();
+        self.results
     }
 }
 

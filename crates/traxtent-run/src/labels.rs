@@ -86,7 +86,7 @@ impl LabelColumns {
     /// Returns the label cells of a run with these values of the settings.
     ///
     /// # Panics
-    /// Panics if a value is not among those for which the columns were made.
+    /// Panics if a value does not have the type of its column.
     pub fn cells_of<'a>(
         &self,
         drive: &str,

@@ -86,7 +86,7 @@ pub struct TracePlan {
     pub pace: Option<ReplayPace>,
     /// The factor by which recorded arrivals are accelerated.
     pub speed: Option<f64>,
-    /// The only device of the trace whose requests are replayed.
+    /// The only device of the trace whose requests are replayed; `None` replays all.
     pub device: Option<u32>,
 }
 

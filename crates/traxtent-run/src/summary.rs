@@ -29,9 +29,9 @@ const RATE_DECIMALS_MAX: usize = 9;
 pub struct Summary {
     /// The number of requests still to be discarded.
     warmup: u64,
-    /// The time from which requests count: the completion of the last discarded one.
+    /// The beginning of the time that counts: the completion of the last discarded request.
     from: SimTime,
-    /// The completion of the last request that counts.
+    /// The end of the time that counts: the completion of the last request.
     until: SimTime,
     bytes: u64,
     from_buffer: u64,

@@ -220,8 +220,8 @@ fn search(
                     break;
                 }
             } else if !checked && samples < CHECKED_TRIALS_MAX {
-                // The trial at the lower bound may have failed because the drive itself caused an
-                // additional revolution, like one failure in a thousand. So it is repeated.
+                // One failure in a thousand is due to an additional revolution that the drive
+                // itself caused, so the trial at the lower bound is repeated.
                 checked = true;
                 samples += 1;
                 if catches(watch, &pair, target.value, lower, (from, to))? {

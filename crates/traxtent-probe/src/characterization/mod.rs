@@ -1,5 +1,5 @@
-//! Characterization: measuring all properties of a drive except its track boundaries, by timing
-//! requests.
+//! Characterization: measuring the properties that a drive's profile needs, except its track
+//! boundaries, by timing requests.
 //!
 //! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
 //! physical sectors, the position and angle of each track, the seek curve, the head switch,
@@ -151,8 +151,8 @@ impl Characterization {
         self.layout.surfaces
     }
 
-    /// Bytes per physical sector: as measured, or as the drive reports if its times do not show it.
-    /// The figure `sector.physical_bytes` holds the range of possible sizes.
+    /// Bytes per physical sector: as measured, or as the drive reports if its times are not
+    /// conclusive. The figure `sector.physical_bytes` holds the range of possible sizes.
     pub fn physical_bytes(&self) -> u32 {
         self.physical.bytes()
     }

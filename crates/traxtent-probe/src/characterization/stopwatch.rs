@@ -2,8 +2,8 @@
 //!
 //! A request for one sector completes when that sector has passed, so its completion time, modulo a
 //! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
-//! reference sector every few seconds. Angles are computed from a line through the latest of these
-//! readings, so that an error of the speed, or its wander, does not accumulate.
+//! reference sector when its last reading is too old. Angles are computed from a line through the
+//! latest of these readings, so that an error of the speed, or its wander, does not accumulate.
 
 use super::measurement::{Estimate, MEDIAN_TO_DEVIATION, wrapped};
 use super::sector_grouping::SectorGrouping;

@@ -27,7 +27,7 @@ use traxtent_units::Sectors;
 const WIDTH_MAX: usize = 1 << 15;
 /// The number of passes that are compared: two groups, with as many surfaces as any drive has.
 const PASSES: usize = 40;
-/// The length of a run above which it is a pass, not a cylinder, regardless of its times.
+/// The number of tracks in a run above which it is a pass, not a cylinder, regardless of its times.
 const HEADS_MAX: usize = 32;
 /// The difference, in milliseconds, below which times count as equal.
 const ALIKE_MS: f64 = 0.06;
