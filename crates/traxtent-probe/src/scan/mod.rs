@@ -32,8 +32,8 @@
 //! Not covered: times that jitter by more than a fraction of a sector, and spindles that wander
 //! while the other places have their turns. If a drive can only be timed by plain reads with reads
 //! elsewhere in between (because its caches cannot be switched off), the search fails or gives
-//! wrong results on two of the model drives, `hp-c2247` and `hp-c3323a`. Their read times grow with N
-//! more than any rotation explains, probably because their buses do not keep up with the media.
+//! wrong results on two of the model drives, `hp-c2247` and `hp-c3323a`. Their read times grow with
+//! N more than any rotation explains, probably because their buses do not keep up with the media.
 
 mod lane;
 
