@@ -45,9 +45,19 @@ impl JournalSpace {
         }
     }
 
+    /// Returns the size of the journal in sectors.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Returns the size of the longest record in sectors.
     pub(super) fn record_max(&self) -> u64 {
         self.size.saturating_sub(2 * MARGIN) / 4
+    }
+
+    /// Returns the size of the smallest journal that can hold a record of `sectors` sectors.
+    pub(super) fn size_for(sectors: u64) -> u64 {
+        4 * sectors + 2 * MARGIN
     }
 
     /// Reserves space for a record, which may have to skip the end of the journal. Returns whether

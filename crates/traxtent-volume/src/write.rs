@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::error::no_plan;
-use super::journal_space::RecordKind;
+use super::journal_space::{JournalSpace, RecordKind};
 use super::record::{JournalRecord, RecordEntry, head_sectors};
 use super::stripe_buffer::{StripeBuffer, StripeBuffers, WriteData};
 use super::superblock::{MemberState, lost_max};
@@ -20,6 +20,16 @@ use traxtent_units::{Lbn, Sectors};
 
 /// The largest number of stripes that are written together. Longer requests are split.
 const STRIPES_AT_ONCE: usize = 32;
+
+/// The outcome of an attempt to write, or to make its record durable.
+enum Attempt {
+    /// It succeeded, except on the members that failed.
+    Done(Failures),
+    /// Nothing was written. The journal has to be settled first.
+    Unsettled,
+    /// Nothing was written in place. All members to which the record was written failed.
+    Unrecorded(Failures),
+}
 
 impl<M: MemberIo> Volume<M> {
     /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
@@ -119,10 +129,9 @@ impl<M: MemberIo> Volume<M> {
                     if to > first {
                         break;
                     }
-                    let journal = Sectors(most * 4);
                     return Err(VolumeError::Journal {
-                        journal,
-                        needed: Sectors(needed * 4),
+                        journal: Sectors(self.ring().size()),
+                        needed: Sectors(JournalSpace::size_for(needed)),
                     });
                 }
                 sectors = needed;
@@ -155,8 +164,10 @@ impl<M: MemberIo> Volume<M> {
                 Err(VolumeError::Unreadable(sector))
                     if self.sync_for(sector, &mut synced).await => {}
                 Err(error) => return Err(error),
-                Ok(Some(failed)) => break failed,
-                Ok(None) => {
+                Ok(Attempt::Done(failed)) => break failed,
+                // The remaining members take the record, if they are enough.
+                Ok(Attempt::Unrecorded(failed)) => self.fail_all(failed).await?,
+                Ok(Attempt::Unsettled) => {
                     let mut state = self.gate.write().await;
                     self.settle(&mut state, true).await?;
                 }
@@ -166,13 +177,8 @@ impl<M: MemberIo> Volume<M> {
         self.clear_lost(range).await
     }
 
-    /// Attempts the write once. Returns the members that failed, or `None` if the journal has to be
-    /// settled first.
-    async fn write_once(
-        &self,
-        range: Range<Lbn>,
-        data: &[u8],
-    ) -> Result<Option<Failures>, VolumeError> {
+    /// Attempts the write once.
+    async fn write_once(&self, range: Range<Lbn>, data: &[u8]) -> Result<Attempt, VolumeError> {
         let state = self.gate.read().await;
         self.check_open(&state)?;
         let stripes = || {
@@ -204,14 +210,14 @@ impl<M: MemberIo> Volume<M> {
         )
         .await?;
         self.reserve(&state, &work.buffers[..count])?;
-        let mut announced = self.write_record(&state, &mut work, count, given).await?;
-        if let Some(failed) = &mut announced {
+        let mut attempt = self.write_record(&state, &mut work, count, given).await;
+        if let Attempt::Done(failed) = &mut attempt {
             failed.extend(self.write_planned(&work.buffers[..count], given).await);
             failed.sort_unstable();
             failed.dedup();
         }
         self.return_buffers(work);
-        Ok(announced)
+        Ok(attempt)
     }
 
     /// Checks that members have space for the writes of plans, and for the journal.
@@ -262,15 +268,14 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Makes a record durable before anything is written in place. Returns the members that failed,
-    /// or `None` if the journal has to be settled first.
+    /// Makes a record durable before anything is written in place.
     async fn write_record(
         &self,
         state: &State,
         work: &mut StripeBuffers<M::Buffer>,
         count: usize,
         given: WriteData<'_>,
-    ) -> Result<Option<Failures>, VolumeError> {
+    ) -> Attempt {
         let bytes = self.sector_bytes;
         let StripeBuffers { buffers, entries } = work;
         let buffers = &buffers[..count];
@@ -288,7 +293,7 @@ impl<M: MemberIo> Volume<M> {
                 ring.dirty |= kind != Some(RecordKind::Logged);
                 let Some(kind) = kind else { continue };
                 match (kind, before) {
-                    (RecordKind::Logged, Some(RecordKind::Intended)) => return Ok(None),
+                    (RecordKind::Logged, Some(RecordKind::Intended)) => return Attempt::Unsettled,
                     (RecordKind::Logged, _) => logged.push(buffer),
                     (RecordKind::Intended, None) => entries.push(RecordEntry::Intent { stripe }),
                     // A record of the intent already exists.
@@ -311,7 +316,7 @@ impl<M: MemberIo> Volume<M> {
             }));
         }
         if entries.is_empty() {
-            return Ok(Some(Failures::new()));
+            return Attempt::Done(Failures::new());
         }
         let mut record = JournalRecord {
             volume: state.superblock.volume,
@@ -350,12 +355,9 @@ impl<M: MemberIo> Volume<M> {
             // The record is not durable on any member.
             let mut ring = self.ring();
             new.iter().for_each(|stripe| ring.forget(*stripe));
-            return Err(VolumeError::Broken {
-                failed: failed.len(),
-                members: state.superblock.members.len(),
-            });
+            return Attempt::Unrecorded(failed);
         }
-        Ok(Some(failed))
+        Attempt::Done(failed)
     }
 
     /// Removes newly written sectors from the list of lost ranges.

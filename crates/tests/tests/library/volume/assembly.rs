@@ -9,12 +9,13 @@ use traxtent_volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError,
 };
 use traxtent_volume::{
-    AssemblyError, Repair, SuperblockPair, Volume, WriteHole, assemble, read_superblocks,
+    AssemblyError, Repair, SuperblockPair, Volume, VolumeError, WriteHole, assemble,
+    read_superblocks,
 };
 use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, interleave, wait};
-use super::setup::{Setup, assembled, open, setup_of, surveyed};
+use super::setup::{Setup, assembled, open, setup_of, setup_with_journal, surveyed};
 
 /// Returns a superblock of a RAID-5 of three members, some of which have failed.
 fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
@@ -748,4 +749,52 @@ fn a_broken_volume_keeps_its_journal() {
             assert_eq!(found.wrong(), 0, "seed {seed}, stripe {stripe}: {found:?}");
         }
     }
+}
+
+/// If both members that take a journal record refuse it, does the write succeed on the third member
+/// of a RAID-1, and is a volume that needs the two broken?
+#[test]
+fn a_record_that_no_member_takes() {
+    for (level, members) in [(Level::Raid1, 3), (Level::Raid1, 2), (Level::Raid5, 4)] {
+        let made = setup_of(level, members, &mut Rng::new(5));
+        let memory = Memory::new(made.drives.clone(), None);
+        let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+        for member in [0, 1] {
+            memory.drives.borrow_mut()[member].refuses = true;
+        }
+        let written = wait(volume.write(Lbn(0), &[9; SECTOR]));
+        let seen = volume.snapshot();
+        let failed = seen.superblock.members.iter();
+        let failed = failed.filter(|member| member.state == MemberState::Failed);
+        if (level, members) == (Level::Raid1, 3) {
+            assert_eq!(written, Ok(()));
+            assert_eq!((failed.count(), seen.broken), (2, false));
+            let mut back = [0; SECTOR];
+            wait(volume.read(Lbn(0), &mut back)).unwrap();
+            assert_eq!(back, [9; SECTOR]);
+        } else {
+            let is_broken = matches!(written, Err(VolumeError::Broken { failed: 2, .. }));
+            assert!(is_broken, "{level:?}: {written:?}");
+            assert!(seen.broken, "{level:?}");
+        }
+    }
+}
+
+/// Does a write to a volume whose journal is too small for a stripe state the journal's size, and a
+/// size that suffices?
+#[test]
+fn a_journal_too_small_for_a_stripe() {
+    let written = |journal| {
+        let made = setup_with_journal(Level::Raid5, 4, journal, &mut Rng::new(3));
+        let memory = Memory::new(made.drives, None);
+        let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+        wait(volume.write(Lbn(0), &[9; SECTOR]))
+    };
+    let small = 20;
+    let Err(VolumeError::Journal { journal, needed }) = written(small) else {
+        panic!("the journal is too small");
+    };
+    assert_eq!(journal, Sectors(small));
+    assert_eq!(written(needed.0), Ok(()));
+    assert!(written(needed.0 - 1).is_err());
 }

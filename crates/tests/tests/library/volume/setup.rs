@@ -30,6 +30,11 @@ pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
 /// Returns a volume with `count` members.
 pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     let journal = 150 + rng.below(60);
+    setup_with_journal(level, count, journal, rng)
+}
+
+/// Returns a volume with `count` members and a journal of `journal` sectors.
+pub(super) fn setup_with_journal(level: Level, count: usize, journal: u64, rng: &mut Rng) -> Setup {
     let fixed = rng.chance(0.5);
     let chunk = 1 + rng.below(6);
     let chunks = if fixed {
