@@ -346,7 +346,7 @@ fn equal_tracks(sectors: Sectors) -> Option<TrackMap> {
     map.finish().map(|(map, _)| map)
 }
 
-/// Returns the maps of all members, from the first undamaged copy on any member.
+/// Returns the maps of all members, each from its first undamaged copy on any member.
 pub(super) fn read_maps(
     superblock: &Superblock,
     devices: &Devices,
@@ -354,7 +354,7 @@ pub(super) fn read_maps(
     let bytes = superblock.maps.0 as usize * superblock.sector_bytes as usize;
     let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
     let mut buffer = vec![0; bytes];
-    let mut damaged = 0;
+    let mut maps: Vec<Option<Vec<u8>>> = vec![None; superblock.members.len()];
     for member in 0..superblock.members.len() {
         if devices.device(member).is_none() {
             continue;
@@ -366,22 +366,20 @@ pub(super) fn read_maps(
                 continue;
             }
             let mut rest = &buffer[..];
-            let mut maps = Vec::new();
-            for entry in &superblock.members {
+            for (entry, known) in superblock.members.iter().zip(&mut maps) {
                 let (map, later) = rest.split_at(entry.map_bytes as usize);
                 rest = later;
-                if crc32fast::hash(map) == entry.map_crc {
-                    maps.push(map.to_vec());
+                if known.is_none() && crc32fast::hash(map) == entry.map_crc {
+                    *known = Some(map.to_vec());
                 }
             }
-            if maps.len() == superblock.members.len() {
-                return Ok(maps);
+            if maps.iter().all(Option::is_some) {
+                return Ok(maps.into_iter().flatten().collect());
             }
-            damaged = maps.len();
         }
     }
     Err(VolumeIoError::MapMisfit {
-        member: damaged,
+        member: maps.iter().position(Option::is_none).unwrap_or(0),
         problem: "is damaged on every member",
     })
 }

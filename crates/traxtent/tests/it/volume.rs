@@ -368,6 +368,49 @@ fn maps_and_members() {
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
 }
 
+/// Is each track map read from an undamaged copy, wherever it is, and is the member named whose map
+/// has none?
+#[test]
+fn damaged_maps() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sectors = map_of(&at.join("m"), &[(400, 30), (300, 20)]);
+    map_of(&at.join("n"), &[(300, 20), (400, 30)]);
+    for name in ["a", "b"] {
+        let file = File::create(at.join(name)).unwrap();
+        file.set_len(sectors * 512).unwrap();
+    }
+    let create = "create --level raid-1 --journal 1M --trust-map --map m --map n a b";
+    let made = volume(at, create);
+    assert_eq!(made.status, 0, "{}", made.err);
+    // Each member has two copies of all maps.
+    let maps = ["m", "n"].map(|name| fs::read(at.join(name)).unwrap());
+    let damage = |map: usize, copies: &[usize]| {
+        let mut copy = 0;
+        for name in ["a", "b"] {
+            let mut bytes = fs::read(at.join(name)).unwrap();
+            for first in 0..bytes.len() - maps[map].len() {
+                if bytes[first..].starts_with(&maps[map]) {
+                    if copies.contains(&copy) {
+                        bytes[first] ^= 1;
+                    }
+                    copy += 1;
+                }
+            }
+            fs::write(at.join(name), bytes).unwrap();
+        }
+        copy
+    };
+    assert_eq!(damage(0, &[0, 1, 2]), 4);
+    assert_eq!(damage(1, &[3]), 4);
+    let answer = volume(at, "assemble --trust-map a b");
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    damage(0, &[0]);
+    let answer = volume(at, "assemble --trust-map a b");
+    let says = "the track map of member 0 is damaged on every member";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
 /// Are a member without permission, one on a full disk, and one with sectors of another size
 /// refused in one line with the right status, without writing to the others?
 #[test]
