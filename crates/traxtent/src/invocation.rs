@@ -4,10 +4,10 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard};
 
-/// The program and arguments of the command in this process.
-static CURRENT: OnceLock<Invocation> = OnceLock::new();
+/// The program and arguments of the command that this process has begun last.
+static CURRENT: Mutex<Option<Invocation>> = Mutex::new(None);
 
 /// A program and its arguments.
 #[derive(Clone, Debug)]
@@ -30,14 +30,22 @@ impl Invocation {
 
     /// Keeps the invocation for [`again`].
     pub(crate) fn keep(self) {
-        // A process that runs the command twice keeps the first invocation.
-        let _ = CURRENT.set(self);
+        *held() = Some(self);
     }
+}
+
+fn held() -> MutexGuard<'static, Option<Invocation>> {
+    CURRENT.lock().expect("no holder of the lock panics")
+}
+
+/// Returns the invocation of the command that runs.
+pub(crate) fn current() -> Invocation {
+    held().get_or_insert_with(Invocation::of_process).clone()
 }
 
 /// Returns a command that starts this one again with the same arguments.
 pub(crate) fn again() -> io::Result<Command> {
-    let current = CURRENT.get_or_init(Invocation::of_process);
+    let current = current();
     let mut command = match current.program.split_first() {
         Some((program, first)) => {
             let mut command = Command::new(program);
@@ -48,4 +56,24 @@ pub(crate) fn again() -> io::Result<Command> {
     };
     command.args(&current.arguments);
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If a process runs the command twice, as a program in Python can, does the second command
+    /// start itself again, not the first?
+    #[test]
+    fn the_last_command_is_started_again() {
+        for word in ["first", "second"] {
+            let program = vec!["interpreter".into(), "script".into()];
+            let arguments = vec![word.into()];
+            Invocation { program, arguments }.keep();
+            let command = again().expect("the program is named");
+            assert_eq!(command.get_program(), "interpreter");
+            assert_eq!(command.get_args().collect::<Vec<_>>(), ["script", word]);
+            assert_eq!(current().arguments, [word]);
+        }
+    }
 }

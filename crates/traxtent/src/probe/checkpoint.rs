@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use traxtent_map::MapFile;
 
 use super::Args;
-use crate::failure::{Failure, Result};
+use super::search::resume_with;
+use crate::failure::{Failure, Result, note};
 use crate::output;
 use traxtent_run::read_map;
 
@@ -84,6 +85,17 @@ impl Checkpoint {
         self.last = Instant::now();
         self.ours = true;
         output::write_synced(&self.path, file.to_text().as_bytes())
+    }
+
+    /// Prints the command that continues from the file, if it belongs to this probe.
+    pub(super) fn say_how_to_continue(&self) {
+        if self.ours {
+            let path = self.path.display();
+            note(format!(
+                "{path} has the tracks; to continue: {}",
+                resume_with()
+            ));
+        }
     }
 
     /// Removes the file if it belongs to this probe.

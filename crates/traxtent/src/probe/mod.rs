@@ -21,10 +21,11 @@ use crate::machine::TARGET_HELP;
 use crate::output;
 use crate::overwrite;
 use crate::parse;
+use characterization::MeasuredDrive;
 pub(crate) use check::verify_map;
 use device::Subject;
 use meter::ProbeMeter;
-use search::ProbePlan;
+use search::{ProbePlan, ProbeResult};
 
 /// Find a drive's tracks by measuring the drive
 ///
@@ -112,16 +113,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.map {
         output::write(path, done.file.to_text().as_bytes())?;
     }
-    // The map has been written if --map is given. Without it, only a summary is printed below.
+    // The checkpoint outlives a failure: with --profile alone, nothing else has the tracks.
+    let measured = characterize(&mut *target, &meter, &done, args)
+        .inspect_err(|_| done.checkpoint.say_how_to_continue())?;
     done.checkpoint.remove();
-    let measured = if characterization::wanted(args) {
-        characterization::measure(&mut *target, &meter, &done.file.tracks, args)?
-    } else {
-        None
-    };
-    if let (Some(path), Some(measured)) = (&args.profile, &measured) {
-        output::write(path, measured.profile.to_toml().as_bytes())?;
-    }
     report::print(&name, &done, measured.as_ref(), why, args)?;
     match (done.untested, done.doubtful) {
         (_, 0) => Ok(()),
@@ -133,6 +128,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; use --verify full to test all"
         ))),
     }
+}
+
+/// Characterizes the drive if the options ask for it, and writes the profile.
+fn characterize(
+    target: &mut dyn Target,
+    meter: &ProbeMeter,
+    done: &ProbeResult,
+    args: &Args,
+) -> Result<Option<MeasuredDrive>> {
+    if !characterization::wanted(args) {
+        return Ok(None);
+    }
+    let measured = characterization::measure(target, meter, &done.file.tracks, args)?;
+    if let (Some(path), Some(measured)) = (&args.profile, &measured) {
+        output::write(path, measured.profile.to_toml().as_bytes())?;
+    }
+    Ok(measured)
 }
 
 /// Returns the algorithm, and the reason for choosing it.

@@ -17,6 +17,7 @@ use super::checkpoint::Checkpoint;
 use super::estimate::FirstTracks;
 use super::meter::{ProbeMeter, cpu_seconds};
 use crate::failure::{Failure, Result, note, warn};
+use crate::invocation;
 use crate::progress::Progress;
 
 /// The parameters of a search, and the results of an earlier part.
@@ -296,9 +297,10 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
 
 /// Returns the command that continues from the checkpoint. It repeats the options, which determine
 /// the checkpoint's path.
-fn resume_with() -> String {
-    let given = std::env::args_os().skip(1);
-    let mut words: Vec<String> = given.map(|word| quoted(&word.to_string_lossy())).collect();
+pub(super) fn resume_with() -> String {
+    let given = invocation::current().arguments;
+    let given = given.iter().map(|word| quoted(&word.to_string_lossy()));
+    let mut words: Vec<String> = given.collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
