@@ -38,6 +38,9 @@ pub struct StackRoot {
     pub node: Option<String>,
     /// The facts about the drive.
     pub disk: Disk,
+    /// Whether the size of its logical sector is stated, so that a table of an image does not
+    /// replace it.
+    pub is_sector_stated: bool,
     /// The kernel's limits for it.
     pub limits: Option<Limits>,
     /// The length in bytes.
@@ -73,6 +76,7 @@ pub fn examine(roots: Vec<StackRoot>, nodes: Option<&DeviceNodes<'_>>) -> Stack 
         nodes,
         stack: Stack::default(),
         sector_bytes: 512,
+        is_sector_stated: false,
         members: BTreeMap::new(),
         groups: BTreeMap::new(),
         opened: Vec::new(),
@@ -93,6 +97,8 @@ struct Examiner<'a> {
     /// The logical sector size in bytes of the drive that was examined last. Arrays and volumes are
     /// examined with the same size.
     sector_bytes: u64,
+    /// Whether that size is stated.
+    is_sector_stated: bool,
     /// Members of arrays that have not been assembled, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
     /// Volume groups that have not been assembled, by UUID.
@@ -118,6 +124,7 @@ struct GroupParts {
 impl Examiner<'_> {
     fn root(&mut self, root: StackRoot) {
         self.sector_bytes = root.disk.logical_bytes;
+        self.is_sector_stated = root.is_sector_stated;
         let id = self.push(Layer {
             name: root.name,
             node: root.node,
@@ -270,9 +277,10 @@ impl Examiner<'_> {
         let sector_bytes = table.sector_bytes;
         if let Kind::Disk(disk) = &mut self.stack.layers[on.0].kind
             && disk.image
+            && !self.is_sector_stated
             && disk.physical_by == crate::layers::SizeSource::Assumed
         {
-            // If no physical sector is stated, the sector size of an image is taken from its table.
+            // If no sector size is stated, that of an image is taken from its table.
             disk.logical_bytes = sector_bytes;
             disk.physical_bytes = disk.physical_bytes.max(sector_bytes);
         }

@@ -165,6 +165,7 @@ pub(crate) fn stack(input: &[u8]) {
         name: "drive".to_owned(),
         node: None,
         disk: StatedDrive::default().image(),
+        is_sector_stated: false,
         limits: None,
         bytes: DRIVE,
         source: Ok(Rc::new(Drive::with(0, input))),

@@ -228,9 +228,15 @@ impl Header {
             let fields = Fields(entry);
             let (first, last) = (fields.le64(32), fields.le64(40));
             let number = index as u32 + 1;
-            if last < first || last == u64::MAX {
+            if last < first {
                 damage.push(format!(
                     "partition {number} ends in sector {last}, before its start in sector {first}"
+                ));
+                continue;
+            }
+            if last == u64::MAX {
+                damage.push(format!(
+                    "partition {number} ends in sector {last}, beyond the end of any drive"
                 ));
                 continue;
             }

@@ -14,6 +14,7 @@ fn examine_bytes(bytes: Vec<u8>) -> Stack {
         name: "image".to_owned(),
         node: None,
         disk: StatedDrive::default().image(),
+        is_sector_stated: false,
         limits: None,
         bytes: bytes.len() as u64,
         source: Ok(Rc::new(bytes)),

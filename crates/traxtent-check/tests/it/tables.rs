@@ -166,6 +166,15 @@ fn gpt_of_another_sector_size() {
         [""; 0],
         "the sector size of an image is taken from its table"
     );
+    let logical_alone = StatedDrive {
+        logical_bytes: Some(512),
+        ..StatedDrive::default()
+    };
+    assert_eq!(
+        crate::image::wrong(&image.stack_for(&logical_alone)),
+        ["table-sector-size"],
+        "unless it is stated"
+    );
     let other = Image::new(256 * MIB);
     other.run(
         &parted,
@@ -218,6 +227,12 @@ fn damaged_gpt() {
         "{}",
         damage(&image)
     );
+    image.write(1024 + 40, &u64::MAX.to_le_bytes());
+    let end = format!(
+        "partition 1 ends in sector {}, beyond the end of any drive",
+        u64::MAX
+    );
+    assert!(damage(&image).contains(&end), "{}", damage(&image));
     image.run(&sgdisk, &["-Z", "@"], "");
     image.run(&sgdisk, &["-n", "1:2048:+8M", "@"], "");
     image.write(512, &[0; 512]);
