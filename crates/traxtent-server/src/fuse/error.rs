@@ -125,7 +125,7 @@ pub enum FuseError {
     #[error("/dev/loop-control: {0}; `modprobe loop` (as root) loads the kernel module")]
     NoLoop(io::Error),
     /// A loop device that cannot be attached or detached.
-    #[error("{}: {error}{}", device.display(), rights(error, "attaching a loop device"))]
+    #[error("{}: {error}{}", device.display(), rights(error, "attaching or detaching a loop device"))]
     Loop {
         /// The loop device, the control device of loop devices, or a file that cannot be opened.
         device: PathBuf,

@@ -42,10 +42,10 @@ struct Files<'a> {
 /// Reads the arguments. Control sockets that are not named get paths in `folder`.
 pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let named: Vec<(String, &str)> = args.drives.iter().map(|text| named(text)).collect();
-    for (index, (name, _)) in named.iter().enumerate() {
+    for (index, (name, drive)) in named.iter().enumerate() {
         if named[..index].iter().any(|(other, _)| other == name) {
             return Err(Failure::input(format!(
-                "two drives are called {name}; give one of them another name: NAME={name}"
+                "two drives are called {name}; give one of them another name: NAME={drive}"
             )));
         }
     }

@@ -52,6 +52,15 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
+/// Does the error for two drives with the same name show how to rename the second?
+#[test]
+fn drives_with_the_same_name() {
+    let answer = traxtent(&["serve", "a=atlas10k2", "a=hp-c2247"]);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let says = "two drives are called a; give one of them another name: NAME=hp-c2247";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
 /// Is the receipt of an earlier run removed at the start, so that it cannot be taken for that of a
 /// server that is killed? Does the receipt name the faults whose time has not come?
 #[test]
