@@ -18,8 +18,8 @@ int main(int count, char **words)
     while (!(status = traxtent_tracks_next(reader, &data, &length)) && length) {
         if (fwrite(data, 1, length, stdout) != length) {
             perror("standard output");
-            status = TRAXTENT_FAILED;
-            break;
+            traxtent_tracks_close(reader);
+            return 1;
         }
         requests++;
     }

@@ -31,7 +31,7 @@ fn main() -> Result<(), RaidError> {
     };
     let sector = Lbn(1000);
     let location = array.locate(sector).expect("the array has this sector");
-    let owner = location.stripe.data(0).member;
+    let owner = location.stripe.data(location.chunk).member;
     for failed in [MemberSet::NONE, MemberSet::only(owner)] {
         let mut plan = StripePlan::default();
         let health = StripeHealth::without(failed);
