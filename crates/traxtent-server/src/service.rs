@@ -242,14 +242,17 @@ pub enum ServiceError {
 
 impl ServiceError {
     /// Returns whether the storage below the drive or the volume is full, or the drive's data file
-    /// failed.
+    /// or the device of a volume with replicas failed. A volume with members reports their failures
+    /// itself.
     pub fn is_of_storage(&self) -> bool {
         matches!(
             self,
             ServiceError::Data { .. }
                 | ServiceError::Disk(DiskError::Media(_))
                 | ServiceError::Volume(VolumeError::NoSpace { .. })
-                | ServiceError::Copies(CopiesError::NoSpace)
+                | ServiceError::Copies(
+                    CopiesError::NoSpace | CopiesError::Broken | CopiesError::Device(_)
+                )
         )
     }
 

@@ -10,7 +10,7 @@ use traxtent_units::{Lbn, Sectors};
 #[non_exhaustive]
 pub enum CopiesError {
     /// Sectors beyond the end of the volume.
-    #[error("sectors {first} to {end} are not within the volume, which has {capacity}")]
+    #[error("sectors {first}..{end} are not within the volume, which has {capacity}")]
     Range {
         /// The first sector requested.
         first: Lbn,
@@ -50,7 +50,7 @@ pub enum CopiesError {
     Superblock(#[from] SuperblockError),
     /// A device whose sectors differ in number or size.
     #[error(
-        "the device has {found} of {sector_bytes} bytes, but the volume was made on a device with {expected}"
+        "the device has {found} of {sector_bytes} bytes, but the volume was made on a device with {expected} of {expected_bytes}"
     )]
     Size {
         /// The number of sectors that the device has.
@@ -59,6 +59,8 @@ pub enum CopiesError {
         sector_bytes: u32,
         /// The number of sectors that the device had when the volume was made.
         expected: Sectors,
+        /// The size of a sector in bytes when the volume was made.
+        expected_bytes: u32,
     },
     /// An attachment with two damaged copies.
     #[error("both copies of the volume's {0} are damaged")]

@@ -191,7 +191,7 @@ pub async fn find_superblock<M: MemberIo>(
         let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
         let found = match read {
             Ok(()) => ReplicatedSuperblock::decode(&bytes),
-            Err(_) => Err(SuperblockError::Impossible("it cannot be read")),
+            Err(_) => Err(SuperblockError::Unreadable),
         };
         match found {
             Ok(found) if (found.sectors, found.sector_bytes) != (sectors, sector_bytes) => {
@@ -199,6 +199,7 @@ pub async fn find_superblock<M: MemberIo>(
                     found: sectors,
                     sector_bytes,
                     expected: found.sectors,
+                    expected_bytes: found.sector_bytes,
                 });
             }
             Ok(found) => return Ok(found),

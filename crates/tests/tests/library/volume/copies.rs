@@ -11,6 +11,7 @@ use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors, SimTime};
 use traxtent_volume::copies::superblock::{decode_survey, encode_survey};
 use traxtent_volume::copies::{CopiesError, MemberClock, NewVolume, ReplicatedVolume, find};
+use traxtent_volume::superblock::SuperblockError;
 use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
@@ -426,6 +427,12 @@ fn refused() {
         damage(&[0, end - 8]),
         Err("damaged superblock: its checksum is wrong".to_owned())
     );
+    let unreadable = Memory::new(vec![memory.drives.borrow()[0].clone()], None);
+    unreadable.drives.borrow_mut()[0].bad = vec![0, end - 8];
+    assert_eq!(
+        open(&unreadable).map(drop).unwrap_err(),
+        CopiesError::Superblock(SuperblockError::Unreadable)
+    );
     let made = new.make().expect("it fits");
     let second = made.superblock.places()[1].1.0 as usize;
     assert_eq!(
@@ -471,6 +478,17 @@ fn refused() {
             .to_string()
             .contains("bytes, but the volume was made on a device with")
     );
+    let of_4096 = wait(find(&&memory, new.sectors, 4096))
+        .map(drop)
+        .unwrap_err();
+    let sectors = new.sectors;
+    assert_eq!(
+        of_4096.to_string(),
+        format!(
+            "the device has {sectors} of 4096 bytes, but the volume was made on a device with \
+             {sectors} of 512"
+        )
+    );
     let empty = Memory::new(vec![Drive::new(new.sectors.0, &mut rng)], None);
     assert_eq!(
         open(&empty).map(drop).unwrap_err().to_string(),
@@ -490,7 +508,7 @@ fn refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "sectors {} to {} are not within the volume, which has {capacity}",
+            "sectors {}..{} are not within the volume, which has {capacity}",
             capacity.0,
             capacity.0 + 1
         )
