@@ -21,7 +21,7 @@ pub enum LayoutError {
     },
     /// A partition that ends before it begins, or is too small for one block.
     #[error(
-        "a partition of LBNs {start} to {end} is too small for a block of {block_sectors} sectors"
+        "a partition of LBNs {start}..{end} is too small for a block of {block_sectors} sectors"
     )]
     NoBlocks {
         /// The partition's first LBN.
@@ -33,7 +33,7 @@ pub enum LayoutError {
     },
     /// A partition that the track map does not cover.
     #[error(
-        "a partition of LBNs {start} to {end} is not within the map, which covers LBNs {map_start} to {map_end}"
+        "a partition of LBNs {start}..{end} is not within the map, which covers LBNs {map_start}..{map_end}"
     )]
     NotCovered {
         /// The partition's first LBN.

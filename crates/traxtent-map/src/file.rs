@@ -119,7 +119,7 @@ impl MapFile {
     ) -> Result<(MapBuilder, Region), ResumeMismatch> {
         self.check_drive(identity)?;
         let of = |method: MapSource, region: Region| {
-            format!("LBNs {} to {} by {method}", region.first, region.end)
+            format!("LBNs {}..{} by {method}", region.first, region.end)
         };
         let searched = self.region.unwrap_or(Region::whole(self.identity.capacity));
         if (self.method, searched) != (method, region) {

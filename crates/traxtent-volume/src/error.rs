@@ -8,7 +8,7 @@ use traxtent_units::{Lbn, Sectors};
 #[non_exhaustive]
 pub enum VolumeError {
     /// Sectors beyond the end of the volume.
-    #[error("sectors {first} to {end} are not within the volume, which has {capacity}")]
+    #[error("sectors {first}..{end} are not within the volume, which has {capacity}")]
     Range {
         /// The first sector requested.
         first: Lbn,
@@ -30,7 +30,7 @@ pub enum VolumeError {
     Unreadable(Lbn),
     /// Data that was being written during a crash, on a member that is missing.
     #[error(
-        "sectors {0} to {1} are lost: they were being written during a crash, and a member is missing; write them again"
+        "sectors {0}..{1} are lost: they were being written during a crash, and a member is missing; write them again"
     )]
     Lost(u64, u64),
     /// More failed members than the level tolerates.

@@ -334,7 +334,7 @@ fn resuming() {
 
     let scan = MapSource::Probe(Algorithm::Scan, Verify::Full);
     let error = file.resume(&file.identity, scan, region).unwrap_err();
-    let says = "belongs to a search of LBNs 90 to 900 by angle sample; this search is of LBNs 90 to 900 by scan full";
+    let says = "belongs to a search of LBNs 90..900 by angle sample; this search is of LBNs 90..900 by scan full";
     assert_eq!(error.to_string(), says);
     let complete = MapFile {
         complete: true,

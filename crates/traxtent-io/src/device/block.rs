@@ -130,7 +130,7 @@ impl BlockTarget {
             } else {
                 format!("the device ends before LBN {capacity}")
             };
-            let why = format!("LBNs {} to {}: {why}", lbns.start, lbns.end);
+            let why = format!("LBNs {}..{}: {why}", lbns.start, lbns.end);
             return Err(DeviceError::Drive {
                 path: path.to_owned(),
                 problem: TargetError::Refused(why),
@@ -297,7 +297,7 @@ impl Target for BlockTarget {
         }
         if request.end() > Lbn(capacity) {
             let end = request.end();
-            let why = format!("LBNs {lbn} to {end}: the device ends before LBN {capacity}");
+            let why = format!("LBNs {lbn}..{end}: the device ends before LBN {capacity}");
             return Err(TargetError::Refused(why));
         }
         let start = lbn * sector;
@@ -310,7 +310,7 @@ impl Target for BlockTarget {
         };
         if request.lbn < lbns.start || request.end() > lbns.end {
             let why = format!(
-                "LBNs {lbn} to {}: only {} to {} may be overwritten",
+                "LBNs {lbn}..{}: only {}..{} may be overwritten",
                 request.end(),
                 lbns.start,
                 lbns.end
@@ -410,9 +410,9 @@ mod tests {
         for (lbns, why) in [
             (
                 Lbn(0)..Lbn(2049),
-                "LBNs 0 to 2049: the device ends before LBN 2048",
+                "LBNs 0..2049: the device ends before LBN 2048",
             ),
-            (Lbn(8)..Lbn(8), "LBNs 8 to 8: the range is empty"),
+            (Lbn(8)..Lbn(8), "LBNs 8..8: the range is empty"),
         ] {
             let error = target.allow_writes(lbns, 1).unwrap_err().to_string();
             assert!(error.ends_with(why), "{error}");

@@ -25,7 +25,7 @@ pub enum LogError {
         expected: &'static str,
     },
     /// The map does not cover the range, or the range is empty.
-    #[error("LBNs {from} to {to} are not within the map, which covers {first} to {end}")]
+    #[error("LBNs {from}..{to} are not within the map, which covers {first}..{end}")]
     NotCovered {
         /// The first LBN of the range.
         from: Lbn,

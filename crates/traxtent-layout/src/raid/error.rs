@@ -1,7 +1,7 @@
 //! The errors of arrays.
 
 use super::MemberSet;
-use traxtent_units::{Lbn, Sectors};
+use traxtent_units::{Count, Lbn, Sectors};
 
 /// The reason why an array cannot be made, or a query about it cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum RaidError {
     Granule,
     /// A member whose range is not within its map.
     #[error(
-        "member {member}: LBNs {start} to {end} are not within its map, which covers LBNs {map_start} to {map_end}"
+        "member {member}: LBNs {start}..{end} are not within its map, which covers LBNs {map_start}..{map_end}"
     )]
     NotCovered {
         /// The member's number, from 0.
@@ -50,7 +50,8 @@ pub enum RaidError {
     },
     /// A member too small for a stripe in addition to its spare tracks.
     #[error(
-        "member {member}: LBNs {start} to {end} are too few for a chunk in addition to {spares} spare tracks"
+        "member {member}: LBNs {start}..{end} are too few for a chunk in addition to {}",
+        Count(.spares, "spare track")
     )]
     NoRoom {
         /// The member's number, from 0.
@@ -68,7 +69,10 @@ pub enum RaidError {
     )]
     TooIrregular(usize),
     /// Spare tracks requested although chunks are not tracks.
-    #[error("{0} spare tracks are not possible; spare tracks need chunks that are tracks")]
+    #[error(
+        "{} cannot be reserved; spare tracks need chunks that are tracks",
+        Count(.0, "spare track")
+    )]
     NoSpares(u32),
     /// A stripe, member or spare track that does not exist.
     #[error("{what} {number} does not exist; there are {count}")]

@@ -1,6 +1,6 @@
 //! The errors of a track partition layout.
 
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 
 /// The reason why a track partition layout cannot be made or opened, or refuses an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,9 @@ pub enum TplError {
     },
     /// No track has a block for each partition of the largest count.
     #[error(
-        "{most} partitions per track do not fit: the largest track of LBNs {start} to {end} has {blocks} blocks"
+        "a track cannot have {}: the largest of LBNs {start}..{end} has {}",
+        Count(.most, "partition"),
+        Count(.blocks, "block")
     )]
     DoesNotFit {
         /// The upper bound.
@@ -42,7 +44,7 @@ pub enum TplError {
         blocks: u64,
     },
     /// A range too small for the table and a track of data.
-    #[error("LBNs {start} to {end} of the map are too few for the table and a track of data")]
+    #[error("LBNs {start}..{end} of the map are too few for the table and a track of data")]
     NoRoom {
         /// The first LBN.
         start: Lbn,
@@ -50,7 +52,10 @@ pub enum TplError {
         end: Lbn,
     },
     /// Blocks that the layout does not have.
-    #[error("blocks {from} to {to} are not all in the layout, which has {blocks} blocks")]
+    #[error(
+        "blocks {from}..{to} are not all in the layout, which has {}",
+        Count(.blocks, "block")
+    )]
     NoSuchBlock {
         /// The first of them.
         from: u64,
@@ -60,7 +65,7 @@ pub enum TplError {
         blocks: u64,
     },
     /// A track that cannot be split.
-    #[error("track {track} with {count} partitions cannot be split: {why}")]
+    #[error("track {track} with {} cannot be split: {why}", Count(.count, "partition"))]
     NotSplit {
         /// The track's position in the map.
         track: usize,

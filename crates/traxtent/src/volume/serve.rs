@@ -164,6 +164,6 @@ fn warn_of(status: &VolumeStatus) {
         }
     }
     for lost in &status.lost {
-        warn(format!("sectors {} to {} are lost", lost.first, lost.end));
+        warn(format!("sectors {}..{} are lost", lost.first, lost.end));
     }
 }

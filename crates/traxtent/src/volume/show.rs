@@ -278,7 +278,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  unusable: {path}: {}", unusable.problem)?;
     }
     for lost in &status.lost {
-        writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;
+        writeln!(out, "  lost: sectors {}..{}", lost.first, lost.end)?;
     }
     if let Some(work) = &status.work {
         writeln!(out, "  {}", described(work))?;

@@ -113,7 +113,7 @@ fn refusals() {
         at,
         "create --copies 32 --map map disk",
         2,
-        "32 partitions per track do not fit: the largest track",
+        "a track cannot have 32 partitions: the largest of LBNs ",
     );
     refused(
         at,

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use traxtent_map::MapFile;
+
 use super::command::{json, prints, traxtent, traxtent_in};
 
 /// Does probing a drive that translates give the drive's own map, and is the cost of the probe
@@ -156,7 +158,7 @@ fn interrupted_and_resumed() {
         ),
         (
             &["toshiba-x300", "--algorithm", "jump", "--resume"],
-            "a.map.checkpoint: belongs to a search of LBNs 0 to 9767541168 by walk sample",
+            "a.map.checkpoint: belongs to a search of LBNs 0..9767541168 by walk sample",
         ),
         (
             &["toshiba-x300"],
@@ -188,6 +190,33 @@ fn interrupted_and_resumed() {
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert_eq!(run(&["map", "a.map", "--diff", "toshiba-x300"]).status, 0);
     assert!(!folder.path().join("a.map.checkpoint").exists());
+}
+
+/// If the probe fails after the search, does the checkpoint remain, with the command that continues
+/// from it?
+#[test]
+fn failed_after_the_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let probe = |arguments: &[&str]| {
+        let probe = ["probe", "hp-c2247", "--algorithm", "walk"];
+        traxtent_in(folder.path(), &[&probe, arguments].concat())
+    };
+    let answer = probe(&["--tracks-only", "--map", "a.map"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let text = fs::read(folder.path().join("a.map")).unwrap();
+    let mut file = MapFile::read(&text[..]).unwrap();
+    file.complete = false;
+    let checkpoint = folder.path().join("hp-c2247.checkpoint");
+    fs::write(&checkpoint, file.to_text()).unwrap();
+    let answer = probe(&["--resume", "--profile", "missing/a.toml"]);
+    assert_eq!(answer.status, 3, "{}", answer.err);
+    let says = "hp-c2247.checkpoint has the tracks; to continue: traxtent probe hp-c2247 \
+                --algorithm walk --resume --profile missing/a.toml";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert!(checkpoint.exists());
+    let answer = probe(&["--resume", "--profile", "a.toml"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(!checkpoint.exists());
 }
 
 /// Is a valid old map confirmed, and the first moved boundary of another reported?

@@ -160,19 +160,19 @@ fn bad_partitions() {
         ),
         (
             new(99, 200, 8),
-            "a partition of LBNs 99 to 200 is not within the map, which covers LBNs 100 to 200",
+            "a partition of LBNs 99..200 is not within the map, which covers LBNs 100..200",
         ),
         (
             new(100, 201, 8),
-            "a partition of LBNs 100 to 201 is not within the map, which covers LBNs 100 to 200",
+            "a partition of LBNs 100..201 is not within the map, which covers LBNs 100..200",
         ),
         (
             new(100, 107, 8),
-            "a partition of LBNs 100 to 107 is too small for a block of 8 sectors",
+            "a partition of LBNs 100..107 is too small for a block of 8 sectors",
         ),
         (
             new(180, 120, 8),
-            "a partition of LBNs 180 to 120 is too small for a block of 8 sectors",
+            "a partition of LBNs 180..120 is too small for a block of 8 sectors",
         ),
     ] {
         assert_eq!(partition.unwrap_err().to_string(), says);

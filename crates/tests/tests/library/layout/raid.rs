@@ -336,8 +336,9 @@ fn refused() {
         .starts_with("a chunk of 0 sectors is not possible")
     );
     assert!(
-        says(ArrayShape { spares: 4, ..RAID5 }, three.clone())
-            .starts_with("member 0: LBNs 0 to 40 are too few for a chunk in addition to 4")
+        says(ArrayShape { spares: 4, ..RAID5 }, three.clone()).starts_with(
+            "member 0: LBNs 0..40 are too few for a chunk in addition to 4 spare tracks"
+        )
     );
     assert!(
         says(
@@ -348,7 +349,7 @@ fn refused() {
             },
             three.clone()
         )
-        .starts_with("1 spare tracks are not possible")
+        .starts_with("1 spare track cannot be reserved")
     );
     let beyond = Member {
         data: Lbn(0)..Lbn(41),
@@ -356,7 +357,7 @@ fn refused() {
     };
     assert!(
         says(RAID5, vec![drive.clone(), drive, beyond])
-            .starts_with("member 2: LBNs 0 to 41 are not within its map")
+            .starts_with("member 2: LBNs 0..41 are not within its map")
     );
 }
 

@@ -141,7 +141,7 @@ fn refused() {
     assert_eq!(
         beyond.unwrap_err().to_string(),
         format!(
-            "LBNs 0 to {} are not within the map, which covers 0 to {end}",
+            "LBNs 0..{} are not within the map, which covers 0..{end}",
             end.0 + 1
         )
     );

@@ -104,7 +104,7 @@ fn refused() {
     let none = Tpl::format(small.clone(), lbns(&small), &config(bounds(1, 2))).unwrap_err();
     assert_eq!(
         none.to_string(),
-        "LBNs 0 to 180 of the map are too few for the table and a track of data"
+        "LBNs 0..180 of the map are too few for the table and a track of data"
     );
 }
 
@@ -122,7 +122,7 @@ fn not_split() {
     assert_eq!(
         error.to_string(),
         format!(
-            "track {track} with 1 partitions cannot be split: its data leaves too little free space"
+            "track {track} with 1 partition cannot be split: its data leaves too little free space"
         )
     );
 }
