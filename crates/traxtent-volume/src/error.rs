@@ -28,7 +28,8 @@ pub enum VolumeError {
     /// Data that neither the member nor the rest of the stripe can supply.
     #[error("sector {0}: cannot be read from its member or computed from the others")]
     Unreadable(Lbn),
-    /// Data that was being written during a crash, on a member that is missing.
+    /// Data that was being written during a crash, on a member that is missing: its first sector,
+    /// and the first sector after it.
     #[error(
         "sectors {0}..{1} are lost: they were being written during a crash, and a member is missing; write them again"
     )]
@@ -43,7 +44,7 @@ pub enum VolumeError {
         /// The number of all members.
         members: usize,
     },
-    /// A member has no space for a write. Nothing was written.
+    /// A member has no space for a write. Earlier parts of the request may have been written.
     #[error(
         "member {member}: no space left for the write; free some space on the member's file system"
     )]

@@ -1,7 +1,7 @@
 //! The state of the journal: its free sectors, and the stripes described by its records.
 
 /// The number of sectors kept free for the record that settles the others.
-const MARGIN: u64 = 4;
+const MARGIN_SECTORS: u64 = 4;
 
 /// The kind of a stripe's records since the journal was last settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +50,20 @@ impl JournalSpace {
         self.size
     }
 
-    /// Returns the size of the longest record in sectors.
+    /// Returns the largest size of a record in sectors.
     pub(super) fn record_max(&self) -> u64 {
-        self.size.saturating_sub(2 * MARGIN) / 4
+        self.size.saturating_sub(2 * MARGIN_SECTORS) / 4
     }
 
     /// Returns the size of the smallest journal that can hold a record of `sectors` sectors.
     pub(super) fn size_for(sectors: u64) -> u64 {
-        4 * sectors + 2 * MARGIN
+        4 * sectors + 2 * MARGIN_SECTORS
     }
 
     /// Reserves space for a record, which may have to skip the end of the journal. Returns whether
     /// it fits. A record of 0 sectors always fits, even without a journal.
     pub(super) fn reserve(&mut self, sectors: u64) -> bool {
-        let used = self.head - self.free_to + self.reserved + MARGIN;
+        let used = self.head - self.free_to + self.reserved + MARGIN_SECTORS;
         let fits = sectors == 0 || used + 2 * sectors <= self.size;
         if fits {
             self.reserved += 2 * sectors;

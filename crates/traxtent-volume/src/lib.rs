@@ -15,7 +15,7 @@
 //! - After a crash, each sector that was being written holds its old or its new data. In RAID-4 and
 //!   RAID-5, if a member is lost in the same crash, its blocks in stripes that were being written
 //!   as a whole are reported as lost ([`VolumeError::Lost`]).
-//! - Parity and replicas are consistent again once a volume has been opened.
+//! - Opening a volume makes parity and replicas consistent again after a crash.
 //! - A member's failure is recorded before any request that it missed completes.
 //!
 //! # Design
@@ -29,7 +29,8 @@
 //!   This is impossible if a member is lost in the crash; its blocks of the stripe are then
 //!   recorded as lost. While a member is missing, whole stripes are therefore written in the first
 //!   way.
-//! - Writes in RAID-1 record an intent. After a crash the first replica is copied to the others.
+//! - Writes in RAID-1 record an intent. After a crash the first readable replica is copied to the
+//!   others.
 //!
 //! A record is *settled* once the writes that it describes are in place and durable. All records
 //! are settled together: writes pause, all members are flushed, and a record of this is made
@@ -90,14 +91,15 @@ const LOCKS: u64 = 64;
 /// several.
 const RECORDS_IN_A_ROW: u64 = 64;
 
-/// The number of operations carried out together. Longer lists are allocated on the heap.
+/// The usual limit on the number of operations carried out together. Longer lists are allocated on
+/// the heap.
 const AT_ONCE: usize = 32;
 
 type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
 
 /// The parameters of the volume's stripe plans. The positioning cost of a read is the number of
 /// sectors that pass under the head of a modern drive during a seek and half a revolution: about a
-/// track. Dummy reads are off: their data would have to be transferred from the member and dropped.
+/// track. Dummy reads are off: their data would have to be transferred only to be discarded.
 const PLANNER: StripePlanner = StripePlanner {
     positioning: Sectors(1024),
     dummy_reads: false,
@@ -130,7 +132,8 @@ pub struct Volume<M: MemberIo> {
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
-    /// The journal records replayed when the volume was opened; `None` if it needed no recovery.
+    /// The number of journal records replayed when the volume was opened; `None` if it needed no
+    /// recovery.
     recovered: Option<u64>,
     is_read_only: bool,
     /// A copy of the state for [`Volume::snapshot`], updated with every change.
@@ -169,7 +172,9 @@ struct State {
 /// Combines concurrent flushes of a member: one flush serves all callers that wait for one.
 #[derive(Debug, Default)]
 struct Flusher {
+    /// The number of callers so far. Each has completed its writes.
     written: AtomicU64,
+    /// The number of callers whose writes are durable.
     flushed: Mutex<u64>,
 }
 
@@ -322,7 +327,7 @@ impl<M: MemberIo> Volume<M> {
         Ok(())
     }
 
-    /// Marks a member as failed. If the volume needs the member, the volume is broken instead.
+    /// Marks a member as failed. If the volume needs the member, the volume becomes broken instead.
     ///
     /// # Errors
     /// Returns an error if the volume needs the member, or if too many others fail in the meantime.

@@ -9,7 +9,7 @@ use traxtent_units::Lbn;
 /// Between two flushes of a member, any part of its writes may become durable, in any order. Once a
 /// write is complete, later reads see it.
 pub trait MemberIo {
-    /// The type of memory for reads and parity.
+    /// The type of memory for reads, parity and journal records.
     type Buffer: DerefMut<Target = [u8]>;
 
     /// Returns a buffer of `bytes` bytes with arbitrary contents.
@@ -19,7 +19,7 @@ pub trait MemberIo {
     fn run(&self, ops: &mut [Op<'_>]) -> impl Future<Output = ()>;
 
     /// Checks that a write of these sectors will not fail for lack of space, if the member can
-    /// tell. Requests call this before they write anything.
+    /// tell. Requests call this before they write these sectors.
     ///
     /// # Errors
     /// Returns an error if there is no space. This does not count as a failure of the member.

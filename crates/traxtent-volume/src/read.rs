@@ -85,8 +85,8 @@ impl<M: MemberIo> Volume<M> {
         Ok(())
     }
 
-    /// Reads sectors of one stripe without the absent members, and without `unreadable`, a member
-    /// that could not read them. The sectors are then rewritten on that member.
+    /// Reads sectors of one stripe without the absent members, and without `unreadable`: a member
+    /// that could not read them, and their first LBN there. They are then rewritten on that member.
     async fn read_around(
         &self,
         state: &State,

@@ -10,8 +10,8 @@ const MAGIC: [u8; 8] = *b"traxtjnl";
 /// The offset of the first byte that the head's checksum covers.
 const COVERED: usize = 12;
 
-/// The largest size of a record's head in bytes. A record describes at most 32 stripes, with one or
-/// two entries per member.
+/// The largest size of a record's head in bytes. A record describes at most 32 stripes, with one
+/// entry per data chunk and at most two for parity.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// A record of the journal: writes that are about to be made to the members.
@@ -19,7 +19,7 @@ pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub struct JournalRecord {
     /// The volume's ID.
     pub volume: Uuid,
-    /// The epoch of the assembly that wrote the record.
+    /// The epoch in which the record was written.
     pub epoch: u64,
     /// The sequence number, one more than that of the preceding record.
     pub sequence: u64,

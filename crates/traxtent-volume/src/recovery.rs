@@ -2,7 +2,7 @@
 //!
 //! The journal is searched in pieces, on all members at once. Only the positions of records are
 //! kept in memory, and each record is read again when it is replayed. Memory therefore does not
-//! grow with the journal's size, except for a few bytes per record.
+//! grow with the journal's size, except for a few dozen bytes per record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -29,7 +29,7 @@ struct RecordPosition {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Replays the journal. Returns the number of records, and the ranges that are lost.
+    /// Replays the journal. Returns the number of records replayed, and the ranges that are lost.
     pub(super) async fn replay(
         &self,
         state: &State,
@@ -213,7 +213,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Makes the parity or the replicas consistent in a stripe that was being written during the
-    /// crash.
+    /// crash. Adds ranges for which this is impossible to `lost`.
     async fn resync(
         &self,
         state: &State,

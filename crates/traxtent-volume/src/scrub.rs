@@ -1,9 +1,10 @@
-//! Scrubs, which find and report inconsistencies. A scrub repairs an inconsistency only if the
-//! right data is certain or specified.
+//! Scrubs, which find and report inconsistencies. A scrub makes only the repairs that are
+//! requested, and only if the right data is certain or specified.
 //!
 //! | found | without repair | repaired by |
 //! |---|---|---|
 //! | an unreadable sector that the others determine | reported | [`Repair::sectors`] |
+//! | an unreadable sector that they do not determine | reported | nothing |
 //! | differing replicas, a majority of them equal | reported | [`Repair::sectors`]: the majority |
 //! | differing replicas, no majority | reported | [`Repair::preferred`]: the specified member |
 //! | parity that does not match | reported | [`Repair::parity`]: computed from the data |
@@ -40,7 +41,7 @@ impl Repair {
 /// The findings of a scrub in one stripe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// The inconsistencies, in ascending order of rows.
+    /// The inconsistencies, in ascending order of rows; in RAID-0, chunk by chunk.
     pub differences: Vec<Difference>,
 }
 
@@ -59,7 +60,7 @@ pub struct Difference {
     /// The members at fault: members that cannot read, members whose replicas differ, or the member
     /// with the parity.
     pub members: MemberSet,
-    /// Whether the fault was repaired.
+    /// Whether the fault was repaired, except on members that failed the write.
     pub repaired: bool,
 }
 
@@ -101,7 +102,8 @@ impl Fault {
 }
 
 impl Scrubbed {
-    /// Records a row, merging it with the preceding one if both have the same fault.
+    /// Records a row, merging it with the preceding one if it has the same fault, members and
+    /// repair.
     fn note(&mut self, stripe: &Stripe<'_>, first: Lbn, found: RowFault) {
         let RowFault {
             fault,
@@ -155,7 +157,7 @@ impl<M: MemberIo> Volume<M> {
     /// marked as failed.
     ///
     /// # Errors
-    /// Returns an error if a repair is requested while a member is doubtful, if the specified
+    /// Returns an error if a repair is requested while a member is doubtful, if the preferred
     /// member does not exist, if a member has no space for a repair, or if too many members fail.
     ///
     /// # Panics
@@ -349,7 +351,8 @@ impl<M: MemberIo> Volume<M> {
         self.persist(&mut state).await
     }
 
-    /// Makes the progress of a scrub durable. The next scrub begins at `next`.
+    /// Makes the progress of a scrub durable. The next scrub begins at the stripe `next`, or at
+    /// stripe 0 if that is the end.
     ///
     /// # Errors
     /// Returns an error if too many members fail.

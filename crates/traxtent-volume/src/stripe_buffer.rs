@@ -14,7 +14,7 @@ use traxtent_layout::raid::{
 };
 use traxtent_units::Lbn;
 
-/// The number of sets of stripe buffers kept for later requests.
+/// The maximum number of sets of stripe buffers kept for later requests.
 const STRIPE_BUFFERS_KEPT: usize = 64;
 
 /// The data of a write request, and its first LBN.
@@ -42,6 +42,7 @@ pub(super) struct StripeBuffer<B> {
     pub(super) is_whole: bool,
     pub(super) health: StripeHealth,
     pub(super) plan: StripePlan,
+    /// Whether the plan's reads are complete and did not fail.
     is_read: bool,
     memory: Option<B>,
     sector_bytes: usize,
@@ -51,6 +52,7 @@ pub(super) struct StripeBuffer<B> {
 #[derive(Debug)]
 pub(super) struct StripeBuffers<B> {
     pub(super) buffers: Vec<StripeBuffer<B>>,
+    /// The entries of the request's journal record.
     pub(super) entries: Vec<RecordEntry>,
 }
 
@@ -69,7 +71,7 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         self.memory.as_deref().unwrap_or(&[])
     }
 
-    /// Returns the offset at which the exclusive ors begin.
+    /// Returns the byte offset at which the exclusive ors begin.
     fn sums_at(&self) -> usize {
         let reads = self.plan.reads.iter().map(|read| length(&read.rows));
         reads.sum::<usize>() * self.sector_bytes
@@ -87,8 +89,8 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         ops
     }
 
-    /// Returns the memory offsets of a member's old rows. They cover fewer rows if only the first
-    /// ones are in one piece.
+    /// Returns the range of bytes in memory that hold a member's old rows. It has only the first of
+    /// them if the others are elsewhere.
     fn old_at(&self, member: usize, rows: &Range<u64>) -> Option<Range<usize>> {
         let mut at = 0;
         let reads = self.plan.reads.iter().map(|read| (read.member, &read.rows));
@@ -165,7 +167,7 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         }
     }
 
-    /// Copies the data read by a read plan.
+    /// Copies the sectors that a read plan has read or computed.
     pub(super) fn copy_old(&self, stripe: &Stripe<'_>, sectors: &Range<Lbn>, into: &mut [u8]) {
         let mut filled = 0;
         for chunk in stripe.chunks() {
@@ -206,7 +208,7 @@ impl<M: MemberIo> Volume<M> {
         })
     }
 
-    /// Keeps stripe buffers for later requests.
+    /// Keeps stripe buffers for later requests, but frees the memory for sectors.
     pub(super) fn return_buffers(&self, mut buffers: StripeBuffers<M::Buffer>) {
         for buffer in &mut buffers.buffers {
             buffer.memory = None;

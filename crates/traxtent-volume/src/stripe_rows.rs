@@ -1,7 +1,7 @@
 //! The contents of a stripe on its members, row by row, for syncs and scrubs.
 //!
 //! A row has one sector of each chunk that is long enough. In a stripe with parity, the exclusive
-//! or of a row is zero. In a mirrored stripe, all sectors of a row are equal.
+//! or of a row is zero. In RAID-1, all sectors of a row are equal.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) struct ChunkRows<B> {
 #[derive(Debug)]
 pub(super) struct StripeRows<B> {
     pub(super) chunks: SmallVec<[ChunkRows<B>; 8]>,
-    /// Whether all members are included.
+    /// Whether all chunks of the stripe are included.
     pub(super) is_complete: bool,
     sector_bytes: usize,
 }
@@ -90,7 +90,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
             .collect()
     }
 
-    /// Computes the exclusive or of a row, omitting one chunk.
+    /// Computes the exclusive or of a row, without the chunk of the index `without`.
     pub(super) fn sum(&self, row: u64, without: Option<usize>, into: &mut [u8]) {
         into.fill(0);
         for index in self.with(row).filter(|index| Some(*index) != without) {

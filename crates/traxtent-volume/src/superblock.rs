@@ -20,9 +20,10 @@ pub const MEMBERS_MAX: usize = 32;
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"traxtvol";
-/// The offset from which the checksum covers the superblock.
+/// The offset of the first byte that the superblock's checksum covers.
 const COVERED: usize = 12;
-/// The upper bound of counters. No drive can reach it in its lifetime, so counters do not overflow.
+/// The upper bound on counters, and on numbers of sectors and stripes. No drive can reach it in its
+/// lifetime, so they do not overflow.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// The description of a member and its volume.
@@ -54,7 +55,8 @@ pub struct Superblock {
     /// A counter, increased by every round of writing superblocks. The highest generation in any
     /// *second* superblock is trusted: all first superblocks of its round are durable.
     pub generation: u64,
-    /// A counter, increased by every assembly. Journal records of another epoch are void.
+    /// A counter, increased whenever the volume is opened for writing. Journal records of another
+    /// epoch are void.
     pub epoch: u64,
     /// Whether the volume was stopped cleanly.
     pub clean: bool,
@@ -75,7 +77,7 @@ pub struct MemberEntry {
     /// The member's state.
     pub state: MemberState,
     /// Whether one of its superblocks was missing or damaged, and its data has not been confirmed
-    /// as good since. Until then, no data is repaired: a truncated member may have lost more than
+    /// as good since. Until then, scrubs repair no data: a truncated member may have lost more than
     /// its superblock.
     pub doubtful: bool,
     /// The number of sectors of the member.
@@ -317,7 +319,7 @@ impl Superblock {
         let (head, rest) = verified_head(bytes)?;
         let count = usize::from(head.members.get());
         if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
-            return Err(Impossible("its number of members"));
+            return Err(Impossible("its number of members or its own index"));
         }
         if head.clean > 1 || head.reserved != 0 {
             return Err(Impossible("its flags"));

@@ -227,9 +227,9 @@ impl<M: MemberIo> Volume<M> {
         buffers: &[StripeBuffer<M::Buffer>],
     ) -> Result<(), VolumeError> {
         let members = state.superblock.members.iter().enumerate();
-        let live = members.filter(|(_, member)| member.state == MemberState::Active);
+        let active = members.filter(|(_, member)| member.state == MemberState::Active);
         let journal = &state.superblock.journal;
-        let journals = live.map(|(member, _)| (member, journal.clone()));
+        let journals = active.map(|(member, _)| (member, journal.clone()));
         let writes = buffers.iter().flat_map(|buffer| &buffer.plan.writes);
         let writes = writes.map(|write| {
             let sectors = Sectors(write.rows.end - write.rows.start);

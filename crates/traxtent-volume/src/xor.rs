@@ -2,15 +2,15 @@
 
 use smallvec::SmallVec;
 
-/// The size in bytes of a block. Each block is combined from all sources before the next one,
-/// because it fits in the first-level cache.
-const BLOCK: usize = 8192;
+/// The size of a block in bytes. A block fits in the first-level cache, so it is combined from all
+/// sources before the next one.
+const BLOCK_BYTES: usize = 8192;
 
 /// Sets `into` to the exclusive or of the sources. A shorter source counts as zero beyond its end.
 pub(super) fn xor_into<'a>(into: &mut [u8], sources: impl IntoIterator<Item = &'a [u8]>) {
     let sources: SmallVec<[&[u8]; 16]> = sources.into_iter().collect();
-    for (number, into) in into.chunks_mut(BLOCK).enumerate() {
-        let (from, to) = (number * BLOCK, number * BLOCK + into.len());
+    for (number, into) in into.chunks_mut(BLOCK_BYTES).enumerate() {
+        let (from, to) = (number * BLOCK_BYTES, number * BLOCK_BYTES + into.len());
         let part = |source: &&'a [u8]| {
             let part = source.get(from..to.min(source.len()));
             part.filter(|part| !part.is_empty())

@@ -30,13 +30,13 @@ pub enum CopiesError {
     /// No current replica can be read.
     #[error("sector {0}: no current replica can be read")]
     Unreadable(Lbn),
-    /// No replica can be written.
-    #[error("sector {0}: no replica can be written")]
+    /// No replica can be written. For a durable write and a flush, only the first replica counts.
+    #[error("sector {0}: no suitable replica can be written")]
     Unwritable(Lbn),
-    /// A page of the table cannot be written.
+    /// A page of the table could not be written.
     #[error("the table cannot be written; the volume is read-only")]
     Broken,
-    /// The device has no space for a write. Nothing was written.
+    /// The device has no space for a write. Earlier parts of the request may have been written.
     #[error("no space left for the write; free some space on the device's file system")]
     NoSpace,
     /// The volume was stopped.
@@ -55,7 +55,7 @@ pub enum CopiesError {
     Size {
         /// The number of sectors that the device has.
         found: Sectors,
-        /// The size of a sector in bytes.
+        /// The size of the device's sectors in bytes.
         sector_bytes: u32,
         /// The number of sectors that the device had when the volume was made.
         expected: Sectors,

@@ -1,5 +1,5 @@
-//! Background work: synchronizing replicas, rewriting blocks that no replica holds completely,
-//! making replicas equal after a crash, splitting tracks, and closing pages of the table.
+//! Background work: synchronizing replicas, rewriting blocks that could be read only sector by
+//! sector, making replicas equal after a crash, splitting tracks, and closing pages of the table.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ impl Next {
 enum Job {
     /// Update a track's replicas.
     Sync(usize),
-    /// Rewrite a block that no replica holds completely.
+    /// Rewrite a block that could be read only sector by sector.
     Rewrite(BlockHome),
     /// Make the replicas of a track equal after a crash.
     Resync(usize),
@@ -215,7 +215,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         };
         for (run, missing) in groups {
             if let Err(error) = self.update_replicas(run, missing, true).await {
-                // The block cannot be read, so there is nothing to write.
+                // A block of the run cannot be read, so nothing was written.
                 let mut state = self.state();
                 for home in run.homes() {
                     *state.unwritable.entry(home).or_default() |= missing;
@@ -228,7 +228,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Rewrites all replicas of a block that no replica holds completely.
+    /// Rewrites the current replicas of a block that could be read only sector by sector.
     async fn rewrite(&self, home: BlockHome) -> Result<(), CopiesError> {
         let run = BlockRun { home, blocks: 1 };
         let _page = self.page(run).read().await;
@@ -259,8 +259,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.carry_out(plan, true).await
     }
 
-    /// Does one step of splitting tracks: fills a place on a track or, once all tracks of a page
-    /// have been filled, writes that page of the table.
+    /// Does one step of splitting tracks: chooses a track to fill, fills a place on it, or, once
+    /// all tracks of a page that can be split have been filled, writes that page of the table.
     async fn split_some(&self) -> Result<(), CopiesError> {
         let (track, step) = {
             let mut state = self.state();
@@ -356,7 +356,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 }
 
-/// Groups consecutive blocks that have the same mask into runs.
+/// Groups consecutive blocks of a track that have the same mask into runs. Omits blocks with an
+/// empty mask.
 pub(super) fn groups(blocks: impl Iterator<Item = (BlockHome, u32)>) -> Vec<(BlockRun, u32)> {
     let mut groups: Vec<(BlockRun, u32)> = Vec::new();
     for (home, mask) in blocks.filter(|(_, mask)| *mask != 0) {

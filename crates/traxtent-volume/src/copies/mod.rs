@@ -17,12 +17,12 @@
 //! the head passes them while no other request waits, or when the drive has been idle for a
 //! revolution. This was the best of three methods that were measured (docs/results/tpl.md). The
 //! caller polls the time at which work is [`due`](ReplicatedVolume::due), and then calls
-//! [`work`](ReplicatedVolume::work). A flush writes the first replicas that are out of date,
-//! because only these are trusted after a crash. When too much data is out of date, a write goes to
-//! all replicas at once.
+//! [`work`](ReplicatedVolume::work). Only the first replica of each block is trusted after a crash,
+//! so a flush updates the first replicas that are out of date. When too much data is out of date, a
+//! write completes only after all replicas have been written.
 //!
-//! A future that is dropped before it completes leaves the volume in the same state as a crash
-//! does. The volume must then be reopened.
+//! A future that is dropped before it completes leaves the volume as a crash would. The volume must
+//! then be reopened.
 //!
 //! Locks are taken in this order:
 //! - the lock for plans, which are carried out one at a time
@@ -64,7 +64,8 @@ const DEVICE: usize = 0;
 /// The number of locks for pages, and the number for tracks.
 const LOCKS: usize = 64;
 
-/// The maximum size, in bytes, of the blocks kept in memory because replicas are out of date.
+/// The size in bytes of the blocks kept in memory because replicas are out of date. A write that
+/// could exceed it goes to all replicas.
 const PENDING_BYTES_MAX: usize = 16 << 20;
 
 /// A device with a clock.
@@ -99,11 +100,11 @@ struct State {
     tpl: Tpl,
     /// The contents of blocks that have out-of-date replicas.
     pending: BTreeMap<BlockHome, Box<[u8]>>,
-    /// Replicas that could not be written.
+    /// Replicas that could not be written, or whose data could not be read.
     unwritable: BTreeMap<BlockHome, u32>,
     /// Replicas that could not be read, and have to be rewritten.
     unreadable: BTreeMap<BlockHome, u32>,
-    /// The contents of blocks that no replica holds completely.
+    /// The contents of blocks that could be read only sector by sector.
     rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
     /// The number of outstanding requests.
     outstanding: u64,
@@ -131,7 +132,7 @@ impl<M: MemberClock> Drop for Outstanding<'_, M> {
 #[derive(Clone, Copy)]
 struct Piece {
     run: BlockRun,
-    /// The offset of the first sector in the run.
+    /// The offset of the first sector from the beginning of the run, in sectors.
     from: u64,
     sectors: u64,
 }
@@ -226,8 +227,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     ///
     /// # Errors
     /// Returns an error if the length is not a whole number of sectors, if the range is not within
-    /// the volume, if the volume is stopped or read-only, if the device has no space, if no replica
-    /// can be written, or if a block is written in part and the rest of it cannot be read.
+    /// the volume, if the volume is stopped or read-only, if the device has no space or fails while
+    /// the layout is prepared, if no replica can be written, or if the range begins or ends within
+    /// a block and its blocks cannot be read.
     pub async fn write(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         self.write_to(at, bytes, false).await
     }
@@ -292,8 +294,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// layer reads as zeros afterwards.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if the volume was stopped, or if the
-    /// table cannot be written.
+    /// Returns an error if the range is not within the volume, if the volume is stopped or
+    /// read-only, or if the table cannot be written.
     pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
         let _request = self.begin_request();
         self.check_writable()?;
@@ -514,8 +516,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(pieces)
     }
 
-    /// Splits a piece into blocks. Returns each block with the first sector within it and the
-    /// number of sectors.
+    /// Splits a piece into blocks. Returns each block with the piece's first sector within it,
+    /// counted from the beginning of the block, and the number of sectors.
     fn blocks_of(&self, piece: Piece) -> impl Iterator<Item = (BlockRun, u64, u64)> {
         let size = self.block_sectors;
         let end = piece.from + piece.sectors;
@@ -553,7 +555,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Lbn(block.expect("the run is in the layout") * self.block_sectors)
     }
 
-    /// Returns whether a run directly follows another, on the same page of the table.
+    /// Returns whether `two` directly follows `one`, on the same page of the table.
     fn follows(&self, one: BlockRun, two: BlockRun) -> bool {
         let state = self.state();
         let block = |run: BlockRun| state.tpl.shape().block(run.home);
@@ -567,7 +569,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         first..first + runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>()
     }
 
-    /// Returns the lock of the table page that has the run's track.
+    /// Returns the lock of the table page that describes the run's track.
     fn page(&self, run: BlockRun) -> &RwLock<()> {
         let state = self.state();
         let each = state.tpl.header().tracks_of_page();

@@ -28,7 +28,7 @@ pub struct NewVolume {
     pub sectors: Sectors,
     /// The size of a sector in bytes.
     pub sector_bytes: u32,
-    /// The number of bytes that the device writes atomically: a page of the table.
+    /// The size of a page of the table in bytes. The device must write a page atomically.
     pub page_bytes: u32,
     /// The size of a block in bytes.
     pub block_bytes: u32,
@@ -61,7 +61,7 @@ impl NewVolume {
     /// or if the device is too small.
     pub fn make(&self) -> Result<PreparedVolume, CopiesError> {
         let mut attachments = self.map.to_text().into_bytes();
-        let too_large = CopiesError::Device("hold a map or survey of this size");
+        let too_large = CopiesError::Device("store a track map or survey of 4 GiB or more");
         let map = Attachment::of(&attachments).ok_or(too_large.clone())?;
         let survey = self.survey.as_ref().map(encode_survey).unwrap_or_default();
         let superblock = ReplicatedSuperblock {
@@ -111,8 +111,8 @@ impl NewVolume {
 }
 
 impl PreparedVolume {
-    /// Writes the volume. The first write invalidates any earlier volume on the device. The new
-    /// volume is valid after the last write.
+    /// Writes the volume. The first two writes erase the superblocks of any earlier volume on the
+    /// device. The new superblocks are written last.
     ///
     /// # Errors
     /// Returns an error if the device fails.
@@ -294,9 +294,11 @@ fn range(superblock: &ReplicatedSuperblock, map: &TrackMap) -> Range<Lbn> {
     inside.start.max(map.first())..inside.end.min(map.end())
 }
 
-/// The data read so far. Opening a layout requests one range after another.
+/// The ranges of sectors read so far, and those that a call of [`Tpl::open`] lacked. The call is
+/// repeated after each read, until no range is missing.
 #[derive(Default)]
 struct Known {
+    /// Each range with its contents; `None` if it cannot be read.
     read: Vec<(Lbn, Sectors, Option<Vec<u8>>)>,
     missed: Vec<(Lbn, Sectors)>,
 }
@@ -318,7 +320,7 @@ impl Known {
 }
 
 impl<M: MemberClock> ReplicatedVolume<M> {
-    /// Opens a volume that was found on these members. Copies of the table are repaired first.
+    /// Opens a volume that was found on this device. Copies of the table are repaired first.
     ///
     /// # Errors
     /// Returns an error if the device fails.

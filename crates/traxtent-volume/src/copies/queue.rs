@@ -39,6 +39,7 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
+    /// The number of waiters that had been given the drive when this one arrived.
     since: u64,
     is_work: bool,
     places: Places,
@@ -83,7 +84,7 @@ impl DriveQueue {
                 index: 0,
             };
         };
-        // If dropped before its turn, it leaves the queue. If dropped later, it releases the drive.
+        // Dropping this removes the waiter from the queue, or releases the drive if it is its turn.
         let mut turn = DeviceLock {
             queue: self,
             clock,

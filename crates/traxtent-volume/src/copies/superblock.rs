@@ -17,11 +17,11 @@ pub const SUPERBLOCK_BYTES: usize = 4096;
 
 const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"traxtcpy";
-/// The offset from which the checksum covers the superblock.
+/// The offset of the first byte that the superblock's checksum covers.
 const COVERED: usize = 12;
-/// The upper bound of the number of sectors of a device.
+/// The upper bound on the number of sectors of a device.
 const SECTORS_MAX: u64 = 1 << 62;
-/// The upper bound of the number of distances in a survey. Real surveys have fewer.
+/// The upper bound on the number of distances in a survey. Real surveys have fewer.
 const DISTANCES_MAX: usize = 1 << 16;
 
 /// The description of a volume with replicas, stored on its device.
@@ -35,9 +35,9 @@ pub struct ReplicatedSuperblock {
     pub sectors: Sectors,
     /// The ID of the volume's layout.
     pub layout: u64,
-    /// The text of the track map.
+    /// The size and the checksum of the track map's text.
     pub map: Attachment,
-    /// The survey. It has no bytes if there is none.
+    /// The size and the checksum of the survey. The size is 0 if there is none.
     pub survey: Attachment,
 }
 
@@ -209,8 +209,8 @@ pub fn encode_survey(survey: &Survey) -> Vec<u8> {
     bytes
 }
 
-/// Reads a survey from its bytes. Returns `None` if the survey is impossible for a map of `tracks`
-/// tracks.
+/// Reads a survey from its bytes. Returns `None` if they are not a valid survey for a map of
+/// `tracks` tracks.
 pub fn decode_survey(bytes: &[u8], tracks: usize) -> Option<Survey> {
     let mut rest = bytes;
     let mut eight = || -> Option<[u8; 8]> {

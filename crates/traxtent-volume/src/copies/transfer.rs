@@ -75,7 +75,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Reads sectors of one block from any replica that can be read, and records those that cannot.
+    /// Reads sectors of one block from any current replica that can be read, and records those that
+    /// cannot. If none can be read completely, reads sector by sector.
     async fn read_block(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let mut failed = 0;
@@ -111,8 +112,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Reads a block sector by sector, each sector from any replica that can supply it. A complete
-    /// result is kept, and later written to all replicas.
+    /// Reads a block sector by sector, each sector from any current replica that can supply it. A
+    /// complete result is kept, and later written to all these replicas.
     async fn read_sectors(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let places: Vec<Lbn> = {
@@ -147,7 +148,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Writes a piece whose track is locked and prepared.
+    /// Writes a piece. Its track must be locked, and its run prepared.
     pub(super) async fn write_piece(
         &self,
         piece: Piece,
@@ -171,7 +172,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.write_run(piece.run, &whole, first).await
     }
 
-    /// Writes whole blocks to one replica. With `first`, this is the first replica of each block.
+    /// Writes whole blocks to one replica. With `first`, it is the first replica of each block.
     /// Otherwise, it is the replica that passes under the head first; another replica is written if
     /// that write fails, and all replicas are written if too much data is out of date.
     async fn write_run(&self, run: BlockRun, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
@@ -234,7 +235,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         places.try_for_each(|lbn| self.members.reserve(DEVICE, *lbn..*lbn + sectors))
     }
 
-    /// Updates replicas of blocks. Returns whether all could be written. The track must be locked.
+    /// Updates the replicas in the mask `copies` of blocks. Returns whether all could be written.
+    /// The track must be locked.
     pub(super) async fn update_replicas(
         &self,
         run: BlockRun,
