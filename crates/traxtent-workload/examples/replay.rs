@@ -1,4 +1,4 @@
-//! When does a replayed trace send its requests, at the recorded times and as fast as possible?
+//! When does a replay send the requests of a trace: at the recorded pace, and as fast as possible?
 //!
 //! `cargo run -p traxtent-workload --example replay`
 

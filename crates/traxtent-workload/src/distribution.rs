@@ -55,8 +55,8 @@ pub struct WeightedChoice {
     total: f64,
 }
 
-/// The number of redraws of a value outside the allowed range before the bound is used instead.
-const REDRAWS: u32 = 1000;
+/// The number of negative draws of a time after which 0 is used instead.
+const NEGATIVE_DRAWS_MAX: u32 = 1000;
 
 /// The largest mean of a Poisson distribution, in the unit in which it is given. The time to draw a
 /// value grows with the mean.
@@ -65,7 +65,7 @@ pub const POISSON_MEAN_MAX: f64 = 1e4;
 /// The maximum number of values in a choice.
 pub const CHOICES_MAX: usize = 1000;
 
-/// The largest mean that is drawn in one part. exp(-500) is still a normal number.
+/// The largest mean that is drawn in one part. exp(-500) is still a normal floating-point number.
 const POISSON_PART: f64 = 500.0;
 
 impl Distribution {
@@ -83,6 +83,7 @@ impl Distribution {
     }
 
     /// Checks the parameters. They must be finite, in order, and at most `limit` in absolute value.
+    /// Deviations, means of added values, and weights must be 0 or more.
     ///
     /// # Errors
     /// Returns a phrase such as "the deviation must be 0 or more" if a parameter is wrong.
@@ -94,7 +95,7 @@ impl Distribution {
                 Err(format!("{value} is not between {} and {limit}", -limit))
             }
         };
-        let positive = |name: &str, value: f64| {
+        let not_negative = |name: &str, value: f64| {
             if value >= 0.0 {
                 within(value)
             } else {
@@ -114,15 +115,15 @@ impl Distribution {
             }
             Distribution::Normal { mean, deviation } => {
                 within(mean)?;
-                positive("deviation", deviation)
+                not_negative("deviation", deviation)
             }
             Distribution::Exponential { base, mean } => {
                 within(base)?;
-                positive("mean", mean)
+                not_negative("mean", mean)
             }
             Distribution::Poisson { base, mean } => {
                 within(base)?;
-                positive("mean", mean)?;
+                not_negative("mean", mean)?;
                 if mean <= POISSON_MEAN_MAX {
                     Ok(())
                 } else {
@@ -140,7 +141,7 @@ impl Distribution {
                 }
                 for &(value, weight) in &choice.items {
                     within(value)?;
-                    positive("weight", weight)?;
+                    not_negative("weight", weight)?;
                 }
                 if choice.total > 0.0 {
                     Ok(())
@@ -186,7 +187,8 @@ impl Distribution {
         }
     }
 
-    /// Returns the same distribution in another unit: every value is multiplied by `factor`.
+    /// Returns the same distribution in another unit: every value is multiplied by `factor`. The
+    /// count of a Poisson distribution is drawn with the multiplied mean instead.
     pub fn scaled(&self, factor: f64) -> Distribution {
         match *self {
             Distribution::Constant(value) => Distribution::Constant(value * factor),
@@ -202,7 +204,7 @@ impl Distribution {
                 base: base * factor,
                 mean: mean * factor,
             },
-            // A count times a factor is no longer a count. Only the mean is preserved.
+            // A count times a factor is no longer a count.
             Distribution::Poisson { base, mean } => Distribution::Poisson {
                 base: base * factor,
                 mean: mean * factor,
@@ -245,7 +247,7 @@ impl Distribution {
     /// Draws a time from a distribution in milliseconds. A negative value is redrawn, as in
     /// DiskSim.
     pub fn sample_time(&self, rng: &mut Rng) -> Span {
-        for _ in 0..REDRAWS {
+        for _ in 0..NEGATIVE_DRAWS_MAX {
             let ms = self.sample(rng);
             if ms >= 0.0 {
                 return Span::from_ms(ms);

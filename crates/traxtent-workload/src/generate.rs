@@ -5,9 +5,10 @@
 //! grammar. The same specification, seed and drive give the same requests in every version that
 //! reads this grammar, and on every machine.
 //!
-//! If an address and size do not fit the region, both are redrawn together, as in DiskSim. Large
-//! requests are therefore slightly rarer near the end of a small region. After 1,000 rejected
-//! draws, the first range that fits is used.
+//! If a random or local request does not fit the region, its address and size are redrawn together,
+//! as in DiskSim. Large requests are therefore slightly rarer near the end of a small region. A
+//! sequential request redraws only its size. After 1,000 rejected draws, or if no other draw can
+//! fit, the first range in the region that fits is used.
 
 use std::ops::Range;
 
@@ -32,14 +33,15 @@ pub trait TrackSource {
     /// The number of LBNs of the drive.
     fn capacity(&self) -> Sectors;
 
-    /// Returns the LBNs of a zone, counted from 0 in LBN order, or `None` after the last zone.
+    /// Returns the first LBN of a zone and the first LBN after it, or `None` after the last zone.
+    /// Zones are counted from 0 in LBN order.
     fn zone_bounds(&self, zone: u32) -> Option<(Lbn, Lbn)> {
         let _ = zone;
         None
     }
 }
 
-/// A device of which only the capacity is known. It has one zone and no track boundaries.
+/// A device of which only the capacity is known. It counts as one track, and has no zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityOnly(pub Sectors);
 
@@ -70,7 +72,7 @@ impl TrackSource for Geometry {
 }
 
 /// The number of rejected draws after which the first range that fits is used.
-const REFUSALS_MAX: u32 = 1000;
+const REJECTED_DRAWS_MAX: u32 = 1000;
 
 /// An endless iterator over the requests of a workload.
 #[derive(Clone)]
@@ -99,8 +101,7 @@ enum Sizes {
 }
 
 impl Sizes {
-    /// The smallest size that is drawn. It is 1 if the size is that of a track, or depends on the
-    /// tail of a distribution.
+    /// The smallest size that can be drawn, in sectors; 1 if the size is that of a track.
     fn min_size(&self) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
@@ -212,12 +213,12 @@ impl<'a> RequestGenerator<'a> {
             region,
         };
         if generator.first_fit().is_none() {
-            let by_itself = match spec.align {
+            let hint = match spec.align {
                 StartAlignment::Size => "; with align=none, requests can start at any LBN",
                 _ => "",
             };
             let reason = format!(
-                "no aligned request fits the {} from {}{by_itself}",
+                "no aligned request fits the {} from {}{hint}",
                 Count(generator.region.end - generator.region.start, "LBN"),
                 generator.region.start
             );
@@ -251,7 +252,7 @@ impl<'a> RequestGenerator<'a> {
             return start..start + size;
         }
         let length = self.region.end - self.region.start;
-        for _ in 0..REFUSALS_MAX {
+        for _ in 0..REJECTED_DRAWS_MAX {
             let near = self.region.start + self.rng.below(length);
             if let Some(place) = self.draw_at(near) {
                 return place;
@@ -261,7 +262,7 @@ impl<'a> RequestGenerator<'a> {
     }
 
     fn near_last(&mut self) -> Range<u64> {
-        for _ in 0..REFUSALS_MAX {
+        for _ in 0..REJECTED_DRAWS_MAX {
             let near = self
                 .last
                 .start
@@ -282,7 +283,7 @@ impl<'a> RequestGenerator<'a> {
         } else {
             self.start_from(self.last.end)
         };
-        for _ in 0..REFUSALS_MAX {
+        for _ in 0..REJECTED_DRAWS_MAX {
             let size = self.draw_size(next);
             if let Some(place) = self.fit(next, size) {
                 return place;
@@ -298,11 +299,11 @@ impl<'a> RequestGenerator<'a> {
         self.fallback()
     }
 
-    /// Returns a request that starts at the aligned LBN at or before `near`, or `None` if it leaves
-    /// the region.
+    /// Returns a request that starts at the permitted LBN for `near`, or `None` if it leaves the
+    /// region.
     fn draw_at(&mut self, near: u64) -> Option<Range<u64>> {
         let size = self.draw_size(near);
-        let start = self.start_before(near)?;
+        let start = self.start_for(near)?;
         self.fit(start, size)
     }
 
@@ -330,8 +331,9 @@ impl<'a> RequestGenerator<'a> {
         }
     }
 
-    /// Returns the last permitted start at or before `near`, shifted by the offset.
-    fn start_before(&self, near: u64) -> Option<u64> {
+    /// Returns the last multiple of the step, or start of a track, at or before `near`, plus the
+    /// offset.
+    fn start_for(&self, near: u64) -> Option<u64> {
         match self.starts {
             Starts::Every { step, offset, .. } => (near / step * step).checked_add(offset),
             Starts::Track { offset } if near < self.tracks.capacity().0 => {
@@ -365,7 +367,8 @@ impl<'a> RequestGenerator<'a> {
         }
     }
 
-    /// Returns the LBNs of the first request that fits the region.
+    /// Returns the LBNs of the first request that fits the region. If sizes are drawn, its size is
+    /// the number of sectors of which they are multiples.
     fn first_fit(&self) -> Option<Range<u64>> {
         let mut start = self.start_from(self.region.start);
         // Two tracks are enough: the one that the region cuts, and the next.
