@@ -156,7 +156,7 @@ const INNER: &str = "geometry.zones: inner/outer";
 /// The results that are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Results {
-    /// The mean time of a random read of 4 KB, in milliseconds.
+    /// The mean time of a random read of 4 KiB, in milliseconds.
     pub read_ms: f64,
     /// The throughput of such reads with 32 outstanding, in requests per second.
     pub reads_32: f64,

@@ -88,7 +88,7 @@ impl Findings {
     }
 }
 
-/// Returns the measured value, with its range if the seeds differ.
+/// Returns the measured value, with its range if it differs between seeds.
 pub(crate) fn measured(finding: &Finding) -> String {
     let unit = finding.claim.unit;
     let [least, most] = [finding.spread().min, finding.spread().max].map(|end| unit.format(end));
@@ -100,8 +100,8 @@ pub(crate) fn measured(finding: &Finding) -> String {
     }
 }
 
-/// Returns a finding as JSON. Numbers are in the claim's unit. A missing value, as when a
-/// curve never reaches its target, is null.
+/// Returns a finding as JSON. Numbers are in the claim's unit. A missing value is null, for example
+/// if a curve never reaches its target.
 fn finding_json(finding: &Finding) -> Value {
     let claim = finding.claim;
     let seed = |sample: &traxtent_experiments::Sample| json!({ "seed": sample.seed, "measured": sample.measured, "candidates": sample.candidates });

@@ -18,14 +18,14 @@ const EDGE_BYTES: u64 = 1 << 20;
 
 /// The number of samples between the edges. Reading them takes about a second on a disk.
 const SAMPLES: u64 = 64;
-/// The size of a sample.
+/// The size of a sample, in bytes.
 const SAMPLE_BYTES: u64 = 4 << 10;
 
-/// The number of bytes of a file's data that are read completely. Reading them takes a second on a
-/// slow disk. Ranges that exceed the rest of this budget are sampled.
-const DATA_BYTES: u64 = 64 << 20;
+/// The maximum number of bytes of a file's data that are read completely. Reading them takes a
+/// second on a slow disk. Ranges that exceed the rest of this budget are sampled.
+const DATA_BYTES_MAX: u64 = 64 << 20;
 
-/// The size of one read.
+/// The maximum size of one read of a range that is read completely, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 
 /// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
@@ -96,7 +96,7 @@ fn first_in_data_ranges(path: &Path, source: &dyn Source) -> Result<Option<u64>,
     let Some(file) = File::open(path).ok().filter(is_regular) else {
         return Ok(None);
     };
-    let (mut next, mut left) = (0, DATA_BYTES);
+    let (mut next, mut left) = (0, DATA_BYTES_MAX);
     // If the file system reports an error, the samples of the whole file have to suffice.
     while let Ok(Some(range)) = next_data(&file, next) {
         let range = range.start..range.end.min(source.bytes());
@@ -148,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Is a byte found between the samples of a file, after many ranges of zeros too, and are holes
-    /// and zeros blank?
+    /// Is a nonzero byte between the samples of a file found, even after many ranges of zeros? Do
+    /// holes and zeros count as blank?
     #[test]
     fn data_between_samples_is_found() {
         let folder = tempfile::TempDir::new().unwrap();

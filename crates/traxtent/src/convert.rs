@@ -1,4 +1,5 @@
-//! `traxtent convert`: the conversion of a drive in a DiskSim parameter file to a profile.
+//! `traxtent convert`: the conversion of a drive, such as one in a DiskSim parameter file, to a
+//! profile.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -45,7 +45,7 @@ enum Verb {
     /// Show how much random reads and streams depend on a drive's assumed figures
     ///
     /// Assumed figures are moved to the ends of their plausible ranges, first each one alone, then
-    /// all together. The table has the mean time of a random read of 4 KB, the throughput of such
+    /// all together. The table has the mean time of a random read of 4 KiB, the throughput of such
     /// reads with 32 outstanding, the rate of sequential reads in the first zone, and that over the
     /// whole drive.
     #[cfg(feature = "lab")]
@@ -105,8 +105,9 @@ struct Entry {
     tracks: u64,
     surfaces: u16,
     zones: usize,
-    /// The number of slots on the longest track, and on the shortest.
+    /// The number of slots on the longest track.
     sectors_per_track_most: u32,
+    /// The number of slots on the shortest track.
     sectors_per_track_least: u32,
     figures: Figures,
 }

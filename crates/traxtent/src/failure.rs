@@ -35,7 +35,7 @@ impl Failure {
         Failure::Input(what.to_string())
     }
 
-    /// Returns an input error in `place`, which is a file or a line in a file.
+    /// Returns an input error in `place`, such as a file, a line in a file, or an option.
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Failure {
         Failure::Input(format!("{place}: {what}"))
     }
@@ -93,7 +93,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Errors of standard output have no file to name.
+/// An I/O error without a path is one of standard output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -1,4 +1,4 @@
-//! `traxtent fault`: power cuts, bad sectors and stalls on a served drive.
+//! `traxtent fault`: faults of a served drive, such as power cuts, bad sectors and stalls.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -35,7 +35,7 @@ pub(crate) fn verdict(word: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    /// Does prose show code as code, and no markup of its own?
+    /// Is text between backticks marked up as code, and are HTML's special characters escaped?
     #[test]
     fn prose() {
         let html = super::prose("run `a <b>` & see");

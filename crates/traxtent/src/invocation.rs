@@ -12,15 +12,15 @@ static CURRENT: Mutex<Option<Invocation>> = Mutex::new(None);
 /// A program and its arguments.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// The program, and the arguments that come before those of the command: an interpreter needs
-    /// the name of a script. Empty stands for this process's own executable.
+    /// The program, and any arguments before those of the command, such as the script that an
+    /// interpreter runs. If empty, this process's own executable is the program.
     pub program: Vec<OsString>,
     /// The arguments of the command, without its name.
     pub arguments: Vec<OsString>,
 }
 
 impl Invocation {
-    /// Returns the invocation of a process that is this command.
+    /// Returns the invocation of this process, whose executable must be the command itself.
     pub fn of_process() -> Invocation {
         Invocation {
             program: Vec::new(),

@@ -231,8 +231,8 @@ pub fn run(invocation: Invocation) -> u8 {
     }
 }
 
-/// Parses `text` as arguments of several kinds that clap does not parse itself, for the fuzzer.
-/// Returns the number of points of the sweep whose options are the lines of the text.
+/// Parses `text` with the command's own parsers of arguments, for the fuzzer. Returns the number of
+/// points of the sweep whose options are the lines of the text.
 #[doc(hidden)]
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = traxtent_run::Target::parse(text);

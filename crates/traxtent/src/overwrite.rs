@@ -1,7 +1,7 @@
 //! Refusal of outputs that would overwrite an input of the same command, or each other.
 //!
-//! Existing files are compared by device and inode, so that other names, links and hard links are
-//! recognized. Replacing an older result remains possible. Pipes, terminals and other special files
+//! Existing files are compared by device and inode, so that another spelling of a path, a symbolic
+//! link and a hard link are recognized. Replacing an older result remains possible. Pipes, terminals and other special files
 //! are not checked.
 
 use std::fs;
@@ -38,7 +38,7 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-/// The identity of a regular file.
+/// The identity of a regular file, or of a file to be created.
 #[derive(PartialEq, Eq)]
 enum FileIdentity {
     Existing {

@@ -21,7 +21,7 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
     })
 }
 
-/// Parses the name of a file to write where `-` has no meaning.
+/// Parses the name of a file to write. Refuses `-`, which does not mean standard output here.
 pub(crate) fn output_file(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
         return Err("expected a file; /dev/stdout writes to standard output".to_owned());
@@ -40,7 +40,7 @@ pub(crate) fn csv_file(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Parses a half-open range of LBNs.
+/// Parses a half-open range of LBNs that is not empty.
 pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
     text.split_once("..")
         .and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
@@ -94,7 +94,7 @@ pub(crate) fn bytes_if(
     }
 }
 
-/// Parses a positive duration.
+/// Parses a duration from a microsecond to a day, a number with its unit.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
     let (number, unit) = split_unit(text);
     let factor = match unit {
@@ -121,7 +121,7 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Splits a number from the letters after it.
+/// Splits a number from its unit, which begins with the first letter.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_ascii_alphabetic());
     text.split_at(end.unwrap_or(text.len()))
@@ -131,7 +131,7 @@ fn split_unit(text: &str) -> (&str, &str) {
 mod tests {
     use traxtent_units::byte_size::ByteSizeError;
 
-    /// Parses a command line, and returns the error.
+    /// Parses a command line, and returns the error, if any.
     fn usage_error(line: &str) -> Option<String> {
         let words = std::iter::once("traxtent").chain(line.split(' '));
         let parsed = crate::command().try_get_matches_from(words);

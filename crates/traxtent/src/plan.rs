@@ -270,7 +270,7 @@ impl VideoResult<'_> {
         output::finish(out)
     }
 
-    /// Returns success if an offer supports the streams, which determines the exit status.
+    /// Returns an error, which sets the exit status, if no offer supports the streams.
     fn verdict(&self) -> Result<()> {
         if self
             .offers()

@@ -147,7 +147,7 @@ fn check_with_drive(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) 
     }
 }
 
-/// The drive, and its device if it has one.
+/// The drive, and the device or image on which the stack is created, if known.
 struct StackTarget {
     properties: DriveProperties,
     node: Node,
@@ -279,7 +279,7 @@ impl StackTarget {
     }
 }
 
-/// Returns A, B, …, Z, AA, which distinguish placeholder names.
+/// Returns the `n`-th of A, B, …, Z, AA, …, which distinguish placeholder names; 0 gives A.
 fn letters(n: u32) -> String {
     let letter = |n: u32| char::from(b'A' + (n % 26) as u8);
     match n / 26 {
@@ -289,7 +289,7 @@ fn letters(n: u32) -> String {
 }
 
 /// Returns whether a path is a device or an image: it exists, and is neither a directory, a profile
-/// nor a map, even a broken one.
+/// nor a map. A damaged map also counts as a map.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let map = || {

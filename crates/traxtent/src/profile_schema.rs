@@ -29,8 +29,8 @@ const HEADING: &str = "\
 # Profile reference
 
 All keys of a drive profile. `traxtent drives reference` prints this page, and
-`traxtent drives schema` prints the same as a JSON schema for editors. A value without a default is
-required. [The built-in drives](drives.md) describes how to write a profile.
+`traxtent drives schema` prints the same as a JSON schema for editors. Keys with the default
+`required` must be present. [The built-in drives](drives.md) describes how to write a profile.
 ";
 
 fn row(page: &mut String, key: &Key) {

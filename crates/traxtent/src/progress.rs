@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     remaining: Arc<Mutex<RemainingTime>>,
     /// `None` if standard error is not a terminal.
     bar: Option<Mutex<Option<ProgressBar>>>,
-    /// The time of the next line if standard error is not a terminal.
+    /// The time from the beginning to the next line, if standard error is not a terminal.
     next_line: Mutex<Duration>,
 }
 

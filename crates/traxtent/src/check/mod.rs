@@ -36,7 +36,8 @@ use crate::table::{Side, Table};
 /// The maximum size of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 64 << 20;
 
-/// The size of a physical sector of current drives, assumed where a drive states none.
+/// The size of a physical sector in bytes, if neither `--physical-sector` nor `--drive` states it.
+/// `--chunk` and `--stripe` must be multiples of it.
 const PHYSICAL_BYTES: u64 = 4096;
 
 /// Check the alignment of every layer: partitions, arrays, volumes, encryption, file systems
@@ -151,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn refuse_duplicates(targets: &[PathBuf]) -> Result<()> {
     let mut seen = BTreeMap::new();
     for path in targets {
-        // A path without metadata has an error of its own.
+        // `archive` reports a path whose metadata cannot be read.
         let Ok(meta) = fs::metadata(path) else {
             continue;
         };
@@ -304,7 +305,7 @@ fn rows(judged: &[(StackArchive, Vec<ReportRow>)]) -> Table {
     table
 }
 
-/// Returns the text of a stack with its findings, without their costs, for the fuzzer.
+/// Formats a stack as a tree with marks for its findings, for the fuzzer.
 pub(crate) fn draw(stack: &Stack, findings: &[Finding]) -> String {
     text::tree(stack, &findings.iter().collect::<Vec<_>>())
 }
@@ -357,6 +358,7 @@ fn hostname() -> String {
 /// The specified properties of the drive at the bottom of the stack.
 struct Drive {
     stated: StatedDrive,
+    /// The track map, and the size of its sectors in bytes.
     tracks: Option<(TrackMap, u64)>,
     profile: Option<Arc<Profile>>,
 }
@@ -455,7 +457,7 @@ impl Drive {
 
 /// Returns the byte ranges that each ext file system excludes from use, in ascending order.
 ///
-/// Only file systems that lie in one piece on a drive are included. A file system whose list of bad
+/// Only file systems that lie in one piece on a readable drive are included. A file system whose list of bad
 /// blocks cannot be read counts as one without a list.
 fn excluded_blocks(stack: &Stack) -> Vec<(LayerId, Range<u64>)> {
     let mut excluded = Vec::new();
@@ -557,7 +559,7 @@ impl RequestedFiles {
                 });
                 let unsuitable = || {
                     Failure::input(format!(
-                        "{}: --file needs an image with exactly one ext file system",
+                        "{}: --file needs an image with exactly one ext file system, in one piece",
                         image.display()
                     ))
                 };

@@ -33,12 +33,12 @@ const MODERN_DRIVE: &str = "generic-20tb";
 /// The number of points per track on an efficiency curve: the number of multiples of 8 KiB in the
 /// paper's track.
 const POINTS_PER_TRACK: u32 = 33;
-/// The size of the largest request on an efficiency curve, in tracks.
+/// The size at which efficiency curves end, in tracks. One more point follows.
 const TRACKS_MAX: u32 = 4;
 
-/// The displayed width of a panel on a wide page.
+/// The displayed width of a panel on a wide page, in pixels.
 const PANEL_WIDTH: u32 = 480;
-/// The displayed width of a panel on a narrow page.
+/// The displayed width of a panel on a narrow page, in pixels.
 const NARROW_WIDTH: u32 = 380;
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.
@@ -192,8 +192,8 @@ fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
     })
 }
 
-/// Names the figures that were fitted to the paper. Agreement that follows from them says nothing
-/// about the model.
+/// Returns a sentence that names the figures that were fitted to the paper. Agreement that follows
+/// from them says nothing about the model.
 fn fitted(profile: &Profile) -> String {
     let cites = |origin: &str| origin.contains("FAST 2002") || origin.contains("section 5.2");
     let entries = profile.provenance.0.iter();
@@ -237,7 +237,7 @@ struct Report {
     modern_head_times: HeadTimes,
     /// The comparison with the paper; `None` if this build cannot make it.
     comparison: Option<Comparison>,
-    /// A sentence with the profile's figures that were fitted to the paper.
+    /// A sentence that names the profile's figures that were fitted to the paper.
     fitted: String,
     /// A sentence with the number of the current drive's figures that are assumed.
     modern: String,

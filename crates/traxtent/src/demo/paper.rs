@@ -27,7 +27,8 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Returns the table and the score, and the beginning of the list of reasons.
+    /// Returns the table, the score, and the list of reasons without its end tag, so that the caller
+    /// can add an item.
     pub(super) fn html(&self) -> String {
         let reasons: String = self
             .reasons
@@ -50,15 +51,15 @@ mod lab {
     use crate::claims::{self, Findings};
     use crate::demo::{ALIGNED, SEED};
 
-    /// The paper's experiments on reads and writes of one track.
+    /// The paper's experiments on efficiency, head times and response times.
     const EXPERIMENTS: [&str; 12] = [
         "T2", "T3", "T4", "T5", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15",
     ];
 
-    /// Runs the paper's experiments.
+    /// Runs [`EXPERIMENTS`], and compares the results with the paper.
     pub(in crate::demo) fn compare() -> Result<Option<Comparison>> {
         let plan = claims::plan(Seeds::Only(SEED));
-        let findings = Findings(claims::measure(&track_experiments(), &plan)?.findings);
+        let findings = Findings(claims::measure(&compared_experiments(), &plan)?.findings);
         let published = |id| {
             let finding = findings.claim(id);
             finding.map_or_else(String::new, |finding| finding.claim.published())
@@ -74,8 +75,8 @@ mod lab {
         }))
     }
 
-    /// Returns the experiments on reads and writes of one track.
-    fn track_experiments() -> Vec<&'static Experiment> {
+    /// Returns the experiments whose numbers are in [`EXPERIMENTS`].
+    fn compared_experiments() -> Vec<&'static Experiment> {
         let chosen = experiments().iter();
         chosen
             .filter(|experiment| EXPERIMENTS.contains(&experiment.number.as_str()))

@@ -13,7 +13,7 @@ use crate::output;
 use crate::table::{Side, Table};
 
 /// The smallest change of a result for which a figure is listed, as a fraction.
-const LEAST: f64 = 0.01;
+const CHANGE_LEAST: f64 = 0.01;
 
 /// Runs the command.
 pub(super) fn run(target: &str, seed: u64, json: bool) -> Result<()> {
@@ -64,7 +64,7 @@ fn print(name: &str, found: &Influence) -> Result<()> {
     let (listed, others): (Vec<_>, Vec<_>) = found
         .moved
         .iter()
-        .partition(|moved| greatest_change(&moved.results, &found.own) >= LEAST);
+        .partition(|moved| greatest_change(&moved.results, &found.own) >= CHANGE_LEAST);
     for moved in &listed {
         row(moved.range.key, &moved.from, &moved.to, &moved.results);
     }

@@ -34,7 +34,7 @@ enum Verb {
     Read(ReadArgs),
 }
 
-/// The map of the drive.
+/// The option that names track maps.
 #[derive(clap::Args, Debug)]
 struct MapArgs {
     /// The track map of the drive: a map file, a list of tracks, or a drive. If the file system
@@ -97,7 +97,7 @@ struct AllocateArgs {
 
 /// Move existing files onto whole tracks
 ///
-/// Only on ext4. Files can be read and written meanwhile, and keep their content, also after a
+/// Only on ext4. Files can be read and written meanwhile, and keep their content, even after a
 /// crash or if the command is stopped. Files that cannot be moved are left alone, with a line each.
 /// These are running programs, swap files, immutable and encrypted files, and others. Parts that
 /// are already on whole tracks stay where they are if at least 95 % of the file can be on whole

@@ -27,7 +27,7 @@ use crate::progress::Progress;
 /// Runs `traxtent file allocate`.
 pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
     if args.size == 0 {
-        return Err(Failure::input("--size: 0 bytes have no tracks"));
+        return Err(Failure::input("--size: expected at least 1 byte"));
     }
     let mut systems = FileSystems::new(&args.moving.map.maps)?;
     let folder = match args.file.parent() {
@@ -72,7 +72,7 @@ pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
     output::finish(out)?;
     if let Some(why) = &report.ended_early {
         note(format!(
-            "{}: the rest is elsewhere: {why}",
+            "{}: the rest is not on whole tracks: {why}",
             args.file.display()
         ));
     }
@@ -87,7 +87,7 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     if !args.dry_run {
         let mut tested = BTreeSet::new();
         for path in &files {
-            // A file can have been removed meanwhile.
+            // A file may have been removed in the meantime.
             if path.exists() {
                 check_map(&args.moving, &mut systems, path, &mut tested)?;
             }
@@ -117,7 +117,7 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
         output::json(&rows)?;
     }
     if stop.raised() {
-        let line = "stopped; run it again to continue".to_owned();
+        let line = "stopped; run the command again to continue".to_owned();
         return Err(interrupted(line, &stop));
     }
     match unmoved {
@@ -135,7 +135,7 @@ struct FileResult {
     before: Option<Summary>,
     after: Option<Summary>,
     report: RealignReport,
-    /// The reason why it was left alone.
+    /// The reason why the file was left alone; `None` if it was not.
     left_alone: Option<String>,
 }
 
@@ -217,7 +217,7 @@ fn unsuitable(path: &Path) -> Result<Option<&'static str>> {
         Ok(meta) if meta.is_file() => Ok(None),
         Ok(_) => Ok(Some("it is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(Some("it has been removed meanwhile"))
+            Ok(Some("it has been removed in the meantime"))
         }
         Err(error) => Err(Failure::file(path, &error)),
     }
@@ -327,7 +327,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut waiting = vec![named.clone()];
         while let Some(path) = waiting.pop() {
             let fail = |error| Failure::file(&path, &error);
-            // Of symbolic links, only those that are named are followed.
+            // Symbolic links are followed only if `paths` names them.
             let meta = if waiting.is_empty() && path.as_path() == named {
                 fs::metadata(&path)
             } else {

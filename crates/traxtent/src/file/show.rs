@@ -1,4 +1,4 @@
-//! `traxtent file show`: the share of files on whole tracks.
+//! `traxtent file show`: the share of each file that is on whole tracks.
 
 use std::fs::File;
 use std::io::Write;
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the keys that describe how a file lies on tracks.
+/// Returns a JSON object that describes how a file lies on tracks.
 pub(super) fn json_of(name: &str, summary: &Summary) -> Value {
     json!({
         "file": name,
@@ -95,7 +95,7 @@ pub(super) fn percent(part: u64, of: u64) -> String {
     }
 }
 
-/// Draws the share on whole tracks in equal parts of a file.
+/// Draws a bar for each of [`BARS`] equal parts of a file: its share on whole tracks.
 fn bars(summary: &Summary) -> String {
     let total = summary.bytes.max(1);
     let mut whole = [0.0; BARS as usize];

@@ -22,14 +22,14 @@ pub(super) struct FileSystems {
     known: BTreeMap<PathBuf, (FileSystem, BTreeMap<LayerId, TrackedDrive>)>,
 }
 
-/// A track map as an option names it.
+/// A track map that `--map` names.
 pub(super) struct NamedMap {
-    /// The device that it is for; `None` for the only drive.
+    /// The device to which it applies; `None` for the only drive.
     device: Option<PathBuf>,
     /// The name of the map.
     pub(super) name: String,
     pub(super) file: MapFile,
-    /// Whether the map is that of a model, which does not know the identity of a device.
+    /// Whether the map comes from a model, so that it does not have the device's identity.
     pub(super) is_model: bool,
     drive: TrackedDrive,
 }
@@ -69,8 +69,8 @@ impl FileSystems {
         Ok((system, drives))
     }
 
-    /// Returns the file system that holds a path, divided into blocks. It must lie in one piece on
-    /// one drive.
+    /// Returns the file system that holds a path, and its blocks on the drive. It must lie in one
+    /// piece on one drive.
     pub(super) fn partition(&mut self, path: &Path) -> Result<(&FileSystem, Partition)> {
         let (system, drives) = self.of(path)?;
         let drive = system.in_one_piece().and_then(|(id, _)| drives.get(&id));
@@ -138,7 +138,7 @@ impl NamedMap {
     }
 }
 
-/// Returns the failure for an error about files.
+/// Converts an error of `traxtent_file`.
 pub(super) fn failure(error: FileError) -> Failure {
     match error {
         FileError::System { .. } | FileError::Device(_) => Failure::Io(error.to_string()),

@@ -15,10 +15,10 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::{Side, Table};
 
-/// The drive without mechanics.
+/// The built-in drive without mechanics.
 const WITHOUT_MECHANICS: &str = "instant";
 
-/// The smallest change of a job, as a fraction, that is printed.
+/// A change of a job's requests/s is printed if it is larger than this fraction.
 const EFFECT_LEAST: f64 = 0.1;
 
 #[derive(clap::Args, Debug)]
@@ -117,6 +117,7 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
     }
     match misses.len() {
         0 => Ok(()),
+        1 => Err(Failure::Finding("1 bound is violated".to_owned())),
         count => Err(Failure::Finding(format!("{count} bounds are violated"))),
     }
 }

@@ -1,4 +1,4 @@
-//! `traxtent lab`: the papers' experiments.
+//! `traxtent lab`: the papers' experiments, and fio's usual jobs.
 
 mod jobs;
 mod markdown;
@@ -245,7 +245,7 @@ fn run_some(
     verdict(&findings)
 }
 
-/// Returns the claims with these names; all claims if no names are given.
+/// Returns the claims with these names; without names, all claims that need only the model.
 fn selection(ids: &[String]) -> Result<Selection> {
     if ids.is_empty() {
         return Ok(Selection::all());

@@ -139,7 +139,7 @@ fn of_experiment(
     ))
 }
 
-/// Describes drives, workload and layout in sentences.
+/// Describes drives, workload, layout and differences from the paper in sentences.
 fn how(experiment: &Experiment) -> String {
     let drives = match &experiment.drives[..] {
         [one] => format!("Drive: {one}."),
@@ -201,7 +201,8 @@ fn rows(findings: &[&Finding]) -> String {
     rows
 }
 
-/// Returns the measured value, with its range over seeds and other candidate values.
+/// Returns the measured value, followed by its range if it differs between seeds. With one seed, the
+/// other candidate values follow.
 fn measured(finding: &Finding) -> String {
     let show = |number| escape(&finding.claim.unit.format(number));
     let mut text = show(finding.measured());
@@ -222,11 +223,11 @@ fn measured(finding: &Finding) -> String {
     text
 }
 
-/// The displayed width of a panel that has a row of the page to itself.
+/// The displayed width of a panel that has a row of the page to itself, in pixels.
 const WIDE: u32 = 1000;
-/// The displayed width of a panel that shares a row.
+/// The displayed width of a panel that shares a row, in pixels.
 const SHARED: u32 = 490;
-/// The displayed width of a panel on a narrow page.
+/// The displayed width of a panel on a narrow page, in pixels.
 const NARROW: u32 = 380;
 
 /// Returns the figure. Each panel is drawn once for wide pages and once for narrow ones, so that

@@ -9,7 +9,7 @@ use super::Subject;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Writes a line for each track that is only in one map: `-` for the first map, `+` for the second.
+/// Writes a line for each track that is in only one map: `-` for the first map, `+` for the second.
 pub(super) fn text(left: &Subject, right: &Subject, mut out: impl Write) -> Result<()> {
     let mut count = 0_u64;
     for MapDifference { side, track } in differences(&left.file().tracks, &right.file().tracks) {

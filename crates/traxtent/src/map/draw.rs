@@ -1,7 +1,7 @@
 //! Pictures of maps.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use traxtent_map::TrackMap;
@@ -17,19 +17,20 @@ use crate::plot;
 const SINGLE: usize = 600;
 
 /// The minimum and maximum number of tracks in the enlarged part of a longer range.
-const ENLARGED: Range<u64> = 200..100_000;
+const ENLARGED: RangeInclusive<u64> = 200..=100_000;
 
-/// The number of surface changes that the enlarged part shows, within the bounds of [`ENLARGED`].
-const CHANGES: usize = 4;
+/// The number of runs of tracks on one surface that the enlarged part shows, within the bounds of
+/// [`ENLARGED`].
+const SURFACE_RUNS: usize = 4;
 
-/// The maximum number of columns in which a larger number of tracks is drawn.
+/// The maximum number of columns in a panel with more tracks than [`SINGLE`].
 const COLUMNS: u64 = 450;
 
 /// The maximum number of different values that a column shows individually. More values are shown
 /// as a bar from the lowest to the highest.
 const VALUES: usize = 4;
 
-/// The maximum number of surfaces that have their own colours.
+/// The maximum number of surfaces that are distinguished by colours.
 const COLOURS: u16 = 3;
 
 /// Draws cylinders and surfaces if they are known (paper Q, Figure 2), otherwise the sizes of
@@ -75,8 +76,8 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
     )
 }
 
-/// Returns the cylinder and the surface of each track. If there are many tracks, returns the sizes
-/// of all, and the cylinders and surfaces of the first ones.
+/// Returns panels with the cylinder and the surface of each track. If there are many tracks, returns
+/// panels with the sizes of all, and the cylinders and surfaces of the first ones.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = geometry.track_of(Lbn(range.start));
     let first = first.map_or(0, |track| track.index);
@@ -110,10 +111,10 @@ fn enlarged_tracks(geometry: &Geometry, range: &Range<u64>) -> u64 {
     let more = |track: &Track| {
         changes += usize::from(before.is_some_and(|before| before != track.surface));
         before = Some(track.surface);
-        changes < CHANGES
+        changes < SURFACE_RUNS
     };
     let count = tracks_of(geometry, range).take_while(more).count() as u64;
-    count.clamp(ENLARGED.start, ENLARGED.end)
+    count.clamp(*ENLARGED.start(), *ENLARGED.end())
 }
 
 /// Returns the tracks in a range. Walking past those before it is faster than looking each one up.
@@ -128,7 +129,7 @@ fn tracks_of<'a>(
         .take_while(move |track| track.first_lbn.0 < end)
 }
 
-/// Returns the cylinder and the surface of each track.
+/// Returns panels with the cylinder and the surface of each track.
 fn places_of_each(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let surfaces = geometry.surfaces();
     let coloured = (2..=COLOURS).contains(&surfaces);
@@ -149,7 +150,7 @@ fn places_of_each(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     vec![cylinders, heads.done("surface")]
 }
 
-/// Returns the size of each track.
+/// Returns a panel with the size of each track.
 fn sizes(map: &TrackMap, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = map
         .track_of(Lbn(range.start))

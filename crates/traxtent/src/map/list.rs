@@ -151,7 +151,7 @@ fn pairs(ranges: &LbnRanges) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// Writes one track, and the position of the LBN on it.
+/// Writes the track that holds an LBN and, except as CSV, the LBN's location.
 fn write_track(drive: &NamedDrive, lbn: Lbn, format: Format, out: &mut impl Write) -> Result<()> {
     let geometry = &*drive.geometry;
     let (Some(track), Some(place)) = (geometry.track_of(lbn), geometry.locate(lbn)) else {

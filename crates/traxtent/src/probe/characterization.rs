@@ -125,7 +125,7 @@ impl MeasuredDrive {
         Ok(())
     }
 
-    /// Adds the same information to an object.
+    /// Adds the characterization and the results of `--fit` to a JSON object.
     pub(super) fn add_to(&self, object: &mut Value) {
         let characterization = &self.characterization;
         let LayoutOrder {

@@ -1,7 +1,7 @@
 //! `--check`: verifies that the boundaries of an old map have not moved.
 //!
-//! If the drive supports translation, the locations on both sides of each sampled boundary are
-//! translated. Otherwise, runs of tracks in several places are searched again by timing.
+//! If the drive supports translation, the LBNs on both sides of each sampled boundary are translated
+//! to locations. Otherwise, runs of tracks in several places are searched again by timing.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::output;
 use crate::progress::Progress;
 use traxtent_run::read_map;
 
-/// The size of the sample.
+/// The size of the sample of `--check`.
 const SAMPLE: CheckSample = CheckSample {
     translated: 1000,
     runs: 8,
@@ -38,7 +38,8 @@ const SHORT_SAMPLE: CheckSample = CheckSample {
 /// Tests a short sample of the boundaries of a map on a device. Fails if the map does not fit the
 /// device, if a boundary has moved, or if the device cannot be timed.
 ///
-/// `is_model` says that the map is that of a model, which does not know who made the device.
+/// If `is_model`, the map comes from a model, so that only its size is compared with the device's
+/// identity.
 pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool) -> Result<()> {
     let mut target = super::device::open_device(node, false)?;
     let meter = ProbeMeter::start(&target)?;
@@ -146,7 +147,8 @@ fn untestable(map: &Path, why: &str) -> String {
     )
 }
 
-/// Checks that a map fits the drive. A list of tracks does not identify its drive.
+/// Checks that a map fits the drive. A list of tracks does not identify its drive, so only its end is
+/// checked.
 fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
     if file.method != MapSource::List {
         return file
@@ -209,8 +211,8 @@ impl Report {
 mod tests {
     use std::path::Path;
 
-    /// Does the message about a map that cannot be tested name noise and the remedy, and not claim
-    /// that the drive does not rotate?
+    /// Does the message about a map that cannot be tested blame noise and give the remedy, without
+    /// claiming that the drive does not rotate?
     #[test]
     fn noise_is_named() {
         let says = super::untestable(Path::new("a.map"), "angle: 3 of 5 rounds agree");

@@ -12,8 +12,8 @@ use crate::failure::{Failure, Result, note};
 use crate::output;
 use traxtent_run::read_map;
 
-/// The interval at which the file is written. A shorter probe has no checkpoint, unless it is
-/// stopped.
+/// The interval at which the file is written. A shorter probe has no checkpoint, unless it
+/// ends early.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Returns the path of the checkpoint: the one in the options, or else one next to the map, or else
@@ -38,7 +38,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Creates a checkpoint at the [`path`] of the probe.
+    /// Returns the checkpoint at the [`path`] of the probe, without creating the file.
     pub(super) fn new(args: &Args, name: &str) -> Checkpoint {
         Checkpoint {
             path: path(args, name),
@@ -80,7 +80,7 @@ impl Checkpoint {
         self.last -= WRITE_INTERVAL;
     }
 
-    /// Writes the file. A new file next to it is synchronized to the disk before it is renamed.
+    /// Writes a new file, and synchronizes it to the disk before it replaces the old one.
     pub(super) fn write(&mut self, file: &MapFile) -> Result<()> {
         self.last = Instant::now();
         self.ours = true;

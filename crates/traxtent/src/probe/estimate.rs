@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-/// The time that is measured after the first track is known. Algorithms that predict tracks need
+/// The minimum time between the first track and the estimate. Algorithms that predict tracks need
 /// one request for many tracks and many for others, so a few tracks would not be representative.
 const MEASURED_MIN: Duration = Duration::from_secs(3);
 
-/// The shortest remaining time that is worth an estimate.
-const WORTHWHILE: Duration = Duration::from_secs(10);
+/// The shortest remaining time for which an estimate is returned.
+const REMAINING_MIN: Duration = Duration::from_secs(10);
 
 /// The first tracks of a search.
 pub(super) struct FirstTracks {
@@ -18,6 +18,7 @@ pub(super) struct FirstTracks {
     lbns: u64,
     /// The time, the number of requests and the number of LBNs when the first track was known.
     first: Option<(Duration, u64, u64)>,
+    /// The number of LBNs on the tracks found so far.
     found: u64,
     is_reported: bool,
 }
@@ -40,7 +41,7 @@ impl FirstTracks {
     }
 
     /// Counts a track. `now` is the time since the start, and `requests` the number so far. Returns
-    /// the estimate once, if the search is long.
+    /// the estimate once, if the remaining time is at least [`REMAINING_MIN`].
     pub(super) fn add(
         &mut self,
         sectors: u32,
@@ -60,7 +61,7 @@ impl FirstTracks {
         let scale = self.lbns.saturating_sub(self.found) as f64 / (self.found - found) as f64;
         let time = measured.as_secs_f64() * scale;
         let time = Duration::try_from_secs_f64(time).ok()?;
-        (time >= WORTHWHILE).then(|| SearchEstimate {
+        (time >= REMAINING_MIN).then(|| SearchEstimate {
             requests: ((requests - before) as f64 * scale) as u64,
             time,
         })

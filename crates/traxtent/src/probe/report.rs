@@ -83,7 +83,7 @@ fn object(name: &str, done: &ProbeResult, why: &str, args: &Args) -> Value {
         "resumed": done.resumed,
         "map": args.map,
         "profile": args.profile,
-        // Known if the drive has been characterized beyond its tracks.
+        // `MeasuredDrive::add_to` replaces these if the drive was characterized beyond its tracks.
         "layout_order": null,
         "zero_latency": null,
         "rpm": null,

@@ -97,7 +97,7 @@ impl ProbePlan {
         })
     }
 
-    /// Returns the results so far.
+    /// Returns the results so far; `None` if they contain no track.
     fn file(&self, complete: bool, cost: ProbeCost, found: Extraction) -> Option<MapFile> {
         let (tracks, confidence) = self.tracks.clone().finish()?;
         let region = (self.whole != Region::whole(self.identity.capacity)).then_some(self.whole);
@@ -267,7 +267,8 @@ fn save(plan: &mut ProbePlan, meter: &ProbeMeter) -> Result<bool> {
     }
 }
 
-/// Writes the checkpoint of a search that ended early, and returns the failure.
+/// Returns the failure of a search that ended early. Writes its checkpoint, unless the drive does not
+/// rotate or does not support a request.
 fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Failure {
     let name = &plan.name;
     let why = match error {
@@ -425,8 +426,8 @@ mod tests {
         assert_eq!(read_map(&path).unwrap().unwrap().tracks.len(), 2);
     }
 
-    /// On the drive's clock, is the estimate made within the first quarter of a search? Is it
-    /// within a quarter of the actual values if all tracks take equally long, and within a factor
+    /// On the drive's clock, is the estimate made within the first quarter of a search? Is the total
+    /// within a factor of 1.25 of the actual one if all tracks take equally long, and within a factor
     /// of two if most tracks are predicted?
     #[test]
     fn estimate_of_a_slow_drive() {

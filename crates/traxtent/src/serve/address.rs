@@ -25,7 +25,7 @@ impl Address {
     }
 }
 
-/// Percent-encodes characters that are not allowed in a URI.
+/// Percent-encodes all characters except ASCII letters and digits and `/._-~`.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     let escape = |byte: u8| {

@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::failure::{Result, note};
 use crate::output;
 
-/// A served drive or volume, as the table of addresses describes it.
+/// The description of a served drive or volume in the table of addresses.
 pub(crate) struct Served {
     /// A line on the location of the drive's data, or on the volume's members.
     summary: String,

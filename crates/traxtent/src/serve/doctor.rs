@@ -119,7 +119,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Returns the path of a program.
+/// Returns the path of a program in `$PATH`, `/usr/sbin` or `/sbin`.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)

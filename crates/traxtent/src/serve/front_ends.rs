@@ -78,7 +78,7 @@ impl OwnDirectory {
         match fs::create_dir(path) {
             Ok(()) => Ok(Some(OwnDirectory(path.to_owned()))),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // A directory without metadata has the mount of a killed server, which
+                // If metadata cannot be read, a killed server left a mount there, which
                 // `Mount::start` removes.
                 let is_left = fs::metadata(path).is_err();
                 Ok(is_left.then(|| OwnDirectory(path.to_owned())))
@@ -178,7 +178,7 @@ impl FrontEndArgs {
         })
     }
 
-    /// Returns a warning if users other than this one can connect.
+    /// Returns a warning if `--listen` or `--socket-mode` lets other users connect.
     fn exposure(&self) -> Option<String> {
         match (self.listen, self.socket_mode) {
             (Some(ip), _) if !ip.is_loopback() => Some(format!(
@@ -198,7 +198,7 @@ impl FrontEnds {
         &self.address
     }
 
-    /// Returns a warning if users other than this one can connect.
+    /// Returns a warning if `--listen` or `--socket-mode` lets other users connect.
     pub(super) fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -304,5 +304,5 @@ fn mode(text: &str) -> std::result::Result<u32, String> {
     u32::from_str_radix(text, 8)
         .ok()
         .filter(|mode| *mode <= 0o777)
-        .ok_or_else(|| "expected three octal digits, such as 660".to_owned())
+        .ok_or_else(|| "expected at most three octal digits, such as 660".to_owned())
 }
