@@ -1,8 +1,8 @@
 //! Refusal of outputs that would overwrite an input of the same command, or each other.
 //!
 //! Existing files are compared by device and inode, so that another spelling of a path, a symbolic
-//! link and a hard link are recognized. Replacing an older result remains possible. Pipes, terminals and other special files
-//! are not checked.
+//! link and a hard link are recognized. Replacing an older result remains possible. Pipes,
+//! terminals and other special files are not checked.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -8,8 +8,8 @@ use traxtent_plot::{Draw, DrawError, Format};
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Refuses a file name without a picture's extension, and any name if this build cannot draw. Called
-/// before anything is computed.
+/// Refuses a file name without a picture's extension, and any name if this build cannot draw.
+/// Called before anything is computed.
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     format(path).map(drop)
 }

@@ -457,8 +457,8 @@ impl Drive {
 
 /// Returns the byte ranges that each ext file system excludes from use, in ascending order.
 ///
-/// Only file systems that lie in one piece on a readable drive are included. A file system whose list of bad
-/// blocks cannot be read counts as one without a list.
+/// Only file systems that lie in one piece on a readable drive are included. A file system whose
+/// list of bad blocks cannot be read counts as one without a list.
 fn excluded_blocks(stack: &Stack) -> Vec<(LayerId, Range<u64>)> {
     let mut excluded = Vec::new();
     for (id, layer) in stack.iter() {

@@ -27,8 +27,8 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Returns the table, the score, and the list of reasons without its end tag, so that the caller
-    /// can add an item.
+    /// Returns the table, the score, and the list of reasons without its end tag, so that the
+    /// caller can add an item.
     pub(super) fn html(&self) -> String {
         let reasons: String = self
             .reasons

@@ -201,8 +201,8 @@ fn rows(findings: &[&Finding]) -> String {
     rows
 }
 
-/// Returns the measured value, followed by its range if it differs between seeds. With one seed, the
-/// other candidate values follow.
+/// Returns the measured value, followed by its range if it differs between seeds. With one seed,
+/// the other candidate values follow.
 fn measured(finding: &Finding) -> String {
     let show = |number| escape(&finding.claim.unit.format(number));
     let mut text = show(finding.measured());

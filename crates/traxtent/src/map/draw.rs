@@ -76,8 +76,8 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
     )
 }
 
-/// Returns panels with the cylinder and the surface of each track. If there are many tracks, returns
-/// panels with the sizes of all, and the cylinders and surfaces of the first ones.
+/// Returns panels with the cylinder and the surface of each track. If there are many tracks,
+/// returns panels with the sizes of all, and the cylinders and surfaces of the first ones.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = geometry.track_of(Lbn(range.start));
     let first = first.map_or(0, |track| track.index);

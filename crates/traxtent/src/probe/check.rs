@@ -1,7 +1,8 @@
 //! `--check`: verifies that the boundaries of an old map have not moved.
 //!
-//! If the drive supports translation, the LBNs on both sides of each sampled boundary are translated
-//! to locations. Otherwise, runs of tracks in several places are searched again by timing.
+//! If the drive supports translation, the LBNs on both sides of each sampled boundary are
+//! translated to locations. Otherwise, runs of tracks in several places are searched again by
+//! timing.
 
 use std::io::Write;
 use std::path::Path;
@@ -147,8 +148,8 @@ fn untestable(map: &Path, why: &str) -> String {
     )
 }
 
-/// Checks that a map fits the drive. A list of tracks does not identify its drive, so only its end is
-/// checked.
+/// Checks that a map fits the drive. A list of tracks does not identify its drive, so only its end
+/// is checked.
 fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
     if file.method != MapSource::List {
         return file

@@ -267,8 +267,8 @@ fn save(plan: &mut ProbePlan, meter: &ProbeMeter) -> Result<bool> {
     }
 }
 
-/// Returns the failure of a search that ended early. Writes its checkpoint, unless the drive does not
-/// rotate or does not support a request.
+/// Returns the failure of a search that ended early. Writes its checkpoint, unless the drive does
+/// not rotate or does not support a request.
 fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Failure {
     let name = &plan.name;
     let why = match error {
@@ -426,9 +426,9 @@ mod tests {
         assert_eq!(read_map(&path).unwrap().unwrap().tracks.len(), 2);
     }
 
-    /// On the drive's clock, is the estimate made within the first quarter of a search? Is the total
-    /// within a factor of 1.25 of the actual one if all tracks take equally long, and within a factor
-    /// of two if most tracks are predicted?
+    /// On the drive's clock, is the estimate made within the first quarter of a search? Is the
+    /// total within a factor of 1.25 of the actual one if all tracks take equally long, and within
+    /// a factor of two if most tracks are predicted?
     #[test]
     fn estimate_of_a_slow_drive() {
         for (algorithm, factor) in [(Algorithm::Walk, 1.25), (Algorithm::Angle, 2.0)] {

@@ -1,7 +1,8 @@
 //! The environment variables of a command that runs while exports are served.
 
 /// Returns the environment variables of exports that have a value: `what` for the first one and, if
-/// `values` has several exports, `what_NAME` for each. In names, `_` replaces characters other than letters and digits.
+/// `values` has several exports, `what_NAME` for each. In names, `_` replaces characters other than
+/// letters and digits.
 pub(super) fn variables<'a>(
     what: &str,
     values: impl ExactSizeIterator<Item = (&'a str, Option<String>)>,
