@@ -26,8 +26,9 @@ enum Within {
 
 use Within::{Bus, Drive, Mechanics, Model, Scheduler};
 
-/// The parameter for each value of a profile, by the value's path or the beginning of it. The first
-/// matching entry whose parameter is in the file applies.
+/// The parameter for each value of a profile, by the value's path or its beginning. The first
+/// matching entry whose parameter is in the file applies; for the bus times, the one with the
+/// greatest value.
 #[rustfmt::skip]
 const PARAMETERS: &[(&str, Within, &str)] = &[
     ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),
@@ -138,7 +139,7 @@ pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> 
     Provenance(profile.value_paths().into_iter().map(origin).collect())
 }
 
-/// Returns a parameter's value as text. For a layout, this is its type and its map file.
+/// Returns a parameter's value as text. For a layout, this is its type and its map file, if any.
 pub(super) fn shown(drive: &Block, name: &str, value: &Value) -> String {
     match value {
         Value::Block(layout) if name == "Layout Model" => match layout.get_str("Layout Map File") {
@@ -154,7 +155,8 @@ pub(super) fn shown(drive: &Block, name: &str, value: &Value) -> String {
 }
 
 /// Converts an error in the profile made from `drive` to an error that refers to the parameter in
-/// the file. `drive` is a `disksim_disk` or `dm_disk` block.
+/// the file, or to the block if no parameter is known for it. `drive` is a `disksim_disk` or
+/// `dm_disk` block.
 pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamError {
     if let ProfileError::Geometry(problem) = error
         && let Some(layout) = model(drive).and_then(|model| model.get("Layout Model"))
@@ -181,7 +183,8 @@ pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamEr
     })
 }
 
-/// Returns the name and the node of the parameter from which the value at `path` was read.
+/// Returns the name and the node of the parameter from which the value at `path` was read; `None`
+/// if the file has no such parameter.
 fn parameter<'a>(
     drive: &'a Block,
     bus: Option<&'a Block>,

@@ -22,8 +22,8 @@ const RANGE_MAX: u64 = 10_000;
 /// Below this, floating point can represent every whole number.
 const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
 
-/// Supplies the text of a file to which another file refers. The path is relative to the first
-/// file's directory.
+/// Supplies the text of a file to which another file refers. A relative path begins with the
+/// directory of the file that refers to it, so it can be opened in the same way as the first file.
 pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// An error in a DiskSim file, with its place.
@@ -77,9 +77,9 @@ pub struct Node {
 /// A value after a `=` or in a list.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A whole number.
+    /// A whole number without a decimal point or exponent.
     Int(i64),
-    /// A number with a fraction.
+    /// Any other number.
     Float(f64),
     /// Any other word.
     Str(String),
@@ -165,7 +165,7 @@ impl Document {
         })
     }
 
-    /// Returns the block with the given name.
+    /// Returns the first top-level block with the given name.
     pub fn block(&self, name: &str) -> Option<&Rc<Block>> {
         self.blocks()
             .find(|block| block.name.as_deref() == Some(name))
@@ -185,7 +185,8 @@ impl Node {
     /// Returns the value as a whole number, which may be written with a decimal point.
     ///
     /// # Errors
-    /// Returns an error if it is not a whole number.
+    /// Returns an error if it is not a whole number, or is written with a decimal point and not
+    /// between -2^53 and 2^53.
     pub fn int(&self) -> Result<i64, ParamError> {
         match self.value {
             Value::Int(value) => Ok(value),
@@ -372,10 +373,10 @@ impl Block {
         in_key(key, self.require(key)?.block())
     }
 
-    /// Returns a whole number within bounds, if the key is present.
+    /// Returns a whole number from `min` to `max`, if the key is present.
     ///
     /// # Errors
-    /// Returns an error if the value is not a whole number within the bounds.
+    /// Returns an error if the value is not a whole number from `min` to `max`.
     pub fn get_bounded<T: TryFrom<i64>>(
         &self,
         key: &str,
@@ -398,10 +399,11 @@ impl Block {
         }
     }
 
-    /// Returns a required whole number within bounds.
+    /// Returns a required whole number from `min` to `max`.
     ///
     /// # Errors
-    /// Returns an error if the key is missing or the value is not a whole number within the bounds.
+    /// Returns an error if the key is missing or the value is not a whole number from `min` to
+    /// `max`.
     pub fn require_bounded<T: TryFrom<i64>>(
         &self,
         key: &str,
@@ -415,8 +417,8 @@ impl Block {
         Ok(self.get_bounded(key, min, max)?.expect("the key is there"))
     }
 
-    /// Returns the path of a file to which this block refers, relative to the first file's
-    /// directory.
+    /// Returns the path of a file to which this block refers, for [`Sources`]. A relative `name`
+    /// is relative to the directory of the block's file.
     pub fn path(&self, name: &str) -> String {
         join(&self.file, name)
     }
@@ -698,7 +700,7 @@ impl Parser<'_> {
     }
 }
 
-/// Converts a word to a number if it looks like one.
+/// Returns a word as a number if it is one, otherwise as a string.
 fn scalar(word: String) -> Value {
     let digits = word.strip_prefix('-').unwrap_or(&word);
     if let Some(hex) = digits.strip_prefix("0x")
@@ -737,7 +739,8 @@ fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String
     Ok((from..=to).map(move |i| format!("{stem}{i}")))
 }
 
-/// Adds a warning for each parameter that is present and not zero.
+/// Adds a warning for each parameter that is present and not zero. `keys` are the parameters, each
+/// with a description of the model's behaviour.
 pub(super) fn not_modelled(
     block: &Block,
     warnings: &mut Vec<String>,

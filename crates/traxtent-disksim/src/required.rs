@@ -3,10 +3,10 @@
 
 use super::params::Block;
 
-/// A required parameter and the value that replaces it.
+/// A required parameter and the value that is used if it is missing.
 pub(super) type Required = (&'static str, &'static str);
 
-/// The parameters of a `disksim_disk` block that affect a simulation.
+/// The required parameters of a `disksim_disk` block that affect a simulation.
 pub(super) const OF_DISK: &[Required] = &[
     ("Scheduler", "FCFS"),
     ("Max queue length", "1"),
@@ -66,10 +66,10 @@ pub(super) const OF_DISK: &[Required] = &[
     ("Immediate buffer write", "0"),
 ];
 
-/// The parameter that reserves a segment for writes, which is read but not applied.
+/// The parameter that reserves a segment for writes. It is read but not applied.
 pub(super) const SEPARATE: &str = "Use separate write segment";
 
-/// The parameters of a `disksim_bus` block that affect a simulation.
+/// The required parameters of a `disksim_bus` block that affect a simulation.
 pub(super) const OF_BUS: &[Required] = &[
     ("Read block transfer time", "0"),
     ("Write block transfer time", "0"),
@@ -78,7 +78,7 @@ pub(super) const OF_BUS: &[Required] = &[
 /// The parameter of a `disksim_iodriver` block that lets disks queue requests.
 pub(super) const QUEUEING: &str = "Use queueing in subsystem";
 
-/// The parameters of a `disksim_iodriver` block that affect a simulation.
+/// The required parameters of a `disksim_iodriver` block that affect a simulation.
 pub(super) const OF_DRIVER: &[Required] = &[(QUEUEING, "0"), ("Scheduler", "FCFS")];
 
 /// Adds one warning that names all required parameters that a block lacks.

@@ -1,8 +1,7 @@
 //! DiskSim's scheduling policies, and the modelled policies that replace them.
 //!
 //! The names and numbers are those of `disksim_ioqueue.h` in DiskSim 4.0. A policy that is not
-//! modelled is replaced by the nearest one that is: by arrival, by distance, in elevator order, by
-//! position, or by position and age.
+//! modelled is replaced by the nearest one that is: FCFS, SSTF, LOOK, C-LOOK, SPTF or aged SPTF.
 
 use super::params::{Block, ParamError, not_modelled};
 use traxtent_model::profile::Scheduler;
@@ -10,12 +9,12 @@ use traxtent_model::profile::Scheduler;
 /// The key of the policy in a `disksim_ioqueue` block.
 const POLICY: &str = "Scheduling policy";
 
-/// The key of the age's weight.
+/// The key of the weight of a request's age.
 const WEIGHT: &str = "Timeout time/weight";
 
-/// The divisor for the age weight of DiskSim's aged SPTF, which is in thousandths of the time
-/// waited (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
-const AGED_SPTF_UNIT: f64 = 1000.0;
+/// The divisor that converts the weight of DiskSim's aged SPTF, which is in thousandths, to that of
+/// the model (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
+const AGED_SPTF_DIVISOR: f64 = 1000.0;
 
 /// A policy of DiskSim.
 struct Policy {
@@ -100,8 +99,8 @@ pub(super) enum QueueOwner {
     Host,
 }
 
-/// Returns the policy of a `disksim_ioqueue` block. Parameters that are not modelled are added to
-/// `warnings`.
+/// Returns the policy of a `disksim_ioqueue` block. Adds a warning if the policy is replaced, and
+/// for each parameter that is set but not modelled.
 pub(super) fn scheduler(
     queue: &Block,
     owner: QueueOwner,
@@ -174,7 +173,7 @@ fn modelled(queue: &Block, owner: QueueOwner) -> Result<(Scheduler, Option<Strin
     let scheduler = match model {
         Plain(scheduler) => *scheduler,
         Aged => Scheduler::AgedSptf {
-            weight: queue.get_f64(WEIGHT)?.unwrap_or(0.0) / AGED_SPTF_UNIT,
+            weight: queue.get_f64(WEIGHT)?.unwrap_or(0.0) / AGED_SPTF_DIVISOR,
         },
     };
     if owner == QueueOwner::Host && scheduler.is_positional() {

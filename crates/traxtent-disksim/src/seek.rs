@@ -22,8 +22,9 @@ pub struct SeekPoint {
 /// The points are returned in the order of the file, with ascending distances.
 ///
 /// # Errors
-/// Returns an error if a line is neither the heading nor two to four numbers, if distances do not
-/// ascend, if there are no rows, or if there are fewer rows than the heading states.
+/// Returns an error if a line is neither empty, a comment (`#`), the heading nor a row of two to
+/// four numbers, if a time is negative or 1e6 ms or more, if distances do not ascend, if there are
+/// no rows, or if there are fewer rows than the heading states.
 pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut points: Vec<SeekPoint> = Vec::new();
@@ -83,17 +84,17 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
             write_ms,
         });
     }
-    let short = |problem: String| ParamError {
+    let at_end = |problem: String| ParamError {
         file: file.to_string(),
         line: last_line,
         problem,
     };
     match announced {
-        Some(count) if count > points.len() => Err(short(format!(
+        Some(count) if count > points.len() => Err(at_end(format!(
             "{} found; the heading announces {count}",
             Count(points.len(), "seek")
         ))),
-        _ if points.is_empty() => Err(short("no seeks found".to_string())),
+        _ if points.is_empty() => Err(at_end("no seeks found".to_string())),
         _ => Ok(points),
     }
 }

@@ -67,16 +67,16 @@ fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, P
     for node in block.require_list("devices")? {
         numbers.extend_from_slice(&devices(node)?);
     }
-    let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
+    let probability = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {
         devices: numbers,
         device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,
         block_sectors: block.require_bounded("Blocking factor", 1u32, 1 << 24)?,
-        sequential: share("Probability of sequential access")?,
-        local: share("Probability of local access")?,
-        read: share("Probability of read access")?,
-        critical: share("Probability of time-critical request")?,
-        limited: share("Probability of time-limited request")?,
+        sequential: probability("Probability of sequential access")?,
+        local: probability("Probability of local access")?,
+        read: probability("Probability of read access")?,
+        critical: probability("Probability of time-critical request")?,
+        limited: probability("Probability of time-limited request")?,
         limits: distribution(block.require("Time-limited think times")?)?,
         general: distribution(block.require("General inter-arrival times")?)?,
         sequential_gaps: distribution(block.require("Sequential inter-arrival times")?)?,

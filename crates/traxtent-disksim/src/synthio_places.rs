@@ -1,4 +1,4 @@
-//! The places in the file of a synthetic workload's parameters.
+//! The places of a synthetic workload's parameters in the file.
 //!
 //! The generators are checked when the workload begins, because a file can be loaded for its disks
 //! alone. An error then refers to the parameter in the user's file.
@@ -36,7 +36,8 @@ struct Place {
     line: u32,
 }
 
-/// The names that [`SynthioError`] uses for parameters with another name in DiskSim's files.
+/// The parameters that [`SynthioError`] and DiskSim's files name differently: the error's name, and
+/// the file's.
 const OTHER_NAMES: [(&str, &str); 1] =
     [("number of requests", "Number of I/O requests to generate")];
 
@@ -96,8 +97,8 @@ impl SynthioPlaces {
     }
 }
 
-/// Returns the error at the parameter, or at the block if the parameter is absent. `found` is the
-/// name and the value of the parameter, and the values expected.
+/// Returns the error at the parameter, or at the block if the parameter is absent. `found` holds
+/// the parameter's name, its value, and a description of the values expected.
 fn at_parameter(
     parameters: &[Parameter],
     block: &Place,

@@ -32,11 +32,12 @@ pub struct System {
     pub queueing_in_disks: bool,
     /// The synthetic workload, if there is one.
     pub synthio: Option<SynthioSpec>,
-    /// The seed of its random numbers, if the file states one.
+    /// The seed of the workload's random numbers, if the file states one.
     pub seed: Option<u64>,
-    /// The disks that share a bus and wait for each other on it, as indexes.
+    /// For each bus on which disks wait for each other: those disks, as indexes.
     pub buses: Vec<Vec<u32>>,
-    /// The mapping from a trace's devices to disks. Empty if the numbers are the same.
+    /// The mapping from a trace's devices to those of the system. Empty if the numbers are the
+    /// same.
     pub devices: Vec<DeviceMap>,
     /// Parameters of the loaded disks and of the host that are missing, not modelled or replaced,
     /// and notes on layouts.
@@ -61,18 +62,18 @@ pub struct SystemArray {
     pub name: String,
     /// The RAID level.
     pub level: Level,
-    /// The number of consecutive sectors on a disk.
+    /// The size of a chunk: consecutive sectors of the array on one disk.
     pub chunk: Sectors,
     /// The disks, as indexes.
     pub disks: Vec<u32>,
 }
 
-/// The mapping from a device of a trace to a disk.
+/// The mapping from a device of a trace to a disk or array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceMap {
     /// The device number in the trace.
     pub trace_device: u32,
-    /// The index of the disk.
+    /// The index of the disk or, if the system has arrays, of the array.
     pub disk: u32,
     /// Sectors per unit of an address in the trace.
     pub sectors_per_unit: f64,
@@ -93,8 +94,9 @@ const NAMES_LISTED_MAX: usize = 8;
 ///
 /// # Errors
 /// Returns an error if the text does not follow DiskSim's grammar, if another file is not
-/// available, if a parameter is missing or out of bounds, if there is no disk or not the one
-/// requested, or if an organisation of the disks (striping, redundancy) is not modelled.
+/// available, if a parameter is missing, invalid or out of bounds, if there are too many disks, no
+/// disk or not the one requested, or if an organisation of the disks (striping, redundancy) is not
+/// modelled.
 pub fn load_system(
     file: &str,
     text: &[u8],
@@ -149,8 +151,8 @@ impl System {
         Some(self.synthio_places.as_ref()?.at_block(problem.to_string()))
     }
 
-    /// Returns a trace record with its device mapped to a disk, or `None` if the file maps devices
-    /// but not this one.
+    /// Returns a trace record with its device, address and size mapped to a disk or array, or
+    /// `None` if the file maps devices but not this one.
     pub fn map_record(&self, mut record: TraceRecord) -> Option<TraceRecord> {
         if self.devices.is_empty() {
             return Some(record);
@@ -179,7 +181,7 @@ fn warning_of_unused(unused: &Unused) -> String {
     if block != "disksim_disk" {
         return format!("{file}:{line}: \"{key}\" is not modelled");
     }
-    // All parameters that DiskSim has in this block were read.
+    // Every parameter that DiskSim has in this block is read, so this is none of them.
     let known = nearest_name(key, OF_DISK.iter().map(|(key, _)| *key));
     let hint = known.map(|known| format!("; did you mean \"{known}\"?"));
     format!(
@@ -214,7 +216,7 @@ struct DeviceNames {
 
 impl DeviceNames {
     /// Returns the devices to which a name refers: a disk, the members of an organisation, or an
-    /// array.
+    /// array. None if only one disk is loaded and the name refers to others.
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
         if !self.arrays.is_empty() {
@@ -370,7 +372,7 @@ impl<'a> Loader<'a> {
         self.loaded.push(block);
         if block.kind == "dm_disk" {
             self.warnings.push(format!(
-                "{}:{}: the block has a layout only: the drive is modelled with no cache, no overheads and an infinitely fast bus",
+                "{}:{}: the block has only a layout and mechanics: the drive is modelled with no cache, no overheads and an infinitely fast bus",
                 block.file, block.line
             ));
         }
@@ -637,7 +639,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Returns an error if an organisation changes addresses.
+/// Returns the error for an organisation that changes addresses; `None` if it does not.
 fn rearranging(organisation: &Block) -> Result<Option<ParamError>, ParamError> {
     for (key, plain) in [
         ("Addressing mode", "Parts"),
@@ -667,7 +669,7 @@ fn number(node: &Node) -> Result<u32, ParamError> {
     };
     value
         .and_then(|n| u32::try_from(n).ok())
-        .ok_or_else(|| node.error("not a device number"))
+        .ok_or_else(|| node.error(format!("{} is not a device number", node.value.show())))
 }
 
 fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, String>) {
@@ -757,7 +759,7 @@ mod tests {
     }
 
     /// Are the parameters of the selected disk that are not modelled reported, and not those of
-    /// other disks, which were not read?
+    /// other disks, which were not read? Without a selection, are those of all disks reported?
     #[test]
     fn warnings_concern_the_selected_disk() {
         let source = |file: &str| Ok(drive(file).into_bytes());

@@ -24,12 +24,12 @@ struct Extent {
 
 /// A zone, which determines the sectors and skews of its tracks.
 struct Zone {
+    /// The first and the last one.
     cylinders: (u32, u32),
     slots: u32,
-    /// In turns, like the other skews.
-    first_skew: f64,
-    cylinder_skew: f64,
-    head_skew: f64,
+    zone_skew_turns: f64,
+    cylinder_skew_turns: f64,
+    head_skew_turns: f64,
 }
 
 pub(super) fn layout(
@@ -130,9 +130,9 @@ fn zone(block: &Rc<Block>) -> Result<Zone, ParamError> {
             block.require_bounded("Last cylinder number", 0u32, (1 << 24) - 1)?,
         ),
         slots,
-        first_skew: turns("Zone Skew")?,
-        cylinder_skew: turns("Skew for cylinder switch")?,
-        head_skew: turns("Skew for track switch")?,
+        zone_skew_turns: turns("Zone Skew")?,
+        cylinder_skew_turns: turns("Skew for cylinder switch")?,
+        head_skew_turns: turns("Skew for track switch")?,
     })
 }
 
@@ -142,7 +142,8 @@ fn zone_of(zones: &[Zone], cylinder: u32) -> Option<&Zone> {
         .find(|zone| (zone.cylinders.0..=zone.cylinders.1).contains(&cylinder))
 }
 
-/// Parses the map: two lines of remarks, one of sizes, then one line per extent.
+/// Parses the map: two lines of remarks, one of sizes, then one line per extent, up to a line that
+/// begins with "Defect".
 fn extents(path: &str, text: &[u8]) -> Result<Vec<Extent>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut out = Vec::new();
@@ -191,10 +192,12 @@ fn extent(row: &str, line: u32) -> Option<Extent> {
     })
 }
 
-/// The angle of each extent's slot 0, computed as in DiskSim.
+/// Returns the angle of each extent's slot 0 in turns, computed as in DiskSim; `None` if its
+/// cylinder is in no zone.
 ///
 /// A cylinder's skew is that of the previous cylinder, plus one step for each change of head or
-/// cylinder in between. After the first cylinder of a zone it starts again from zero.
+/// cylinder on the way to it. The sum starts again from zero at the second cylinder of each zone.
+/// The angle adds the steps from the cylinder's first extent to the first extent of the track.
 fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
     // Cylinder 0 counts as visited, so its zone's own skew does not apply to it.
     let mut first_of = BTreeMap::from([(0, 0)]);
@@ -208,7 +211,7 @@ fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
                 zone += 1;
             }
             if zones.get(zone).is_some_and(|z| z.cylinders.0 == cylinder) {
-                skew_of.insert(cylinder, zones[zone].first_skew);
+                skew_of.insert(cylinder, zones[zone].zone_skew_turns);
             } else {
                 let own = skew_of.get(&cylinder).copied().unwrap_or(0.0);
                 skew_of.insert(cylinder + 1, own);
@@ -217,13 +220,13 @@ fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
         let Some(z) = zones.get(zone) else { continue };
         let next = extents.get(i + 1).map_or((0, 0), |e| (e.cylinder, e.head));
         if next.0 != cylinder {
-            *skew_of.entry(cylinder + 1).or_default() += z.cylinder_skew;
+            *skew_of.entry(cylinder + 1).or_default() += z.cylinder_skew_turns;
         } else if next.1 != extent.head {
-            *skew_of.entry(cylinder + 1).or_default() += z.head_skew;
+            *skew_of.entry(cylinder + 1).or_default() += z.head_skew_turns;
         }
     }
-    // The number of changes of cylinder and head before each extent, and the first extent of each
-    // track.
+    // The numbers of changes of cylinder and of head before each extent, and the first extent of
+    // each track.
     let mut changes = Vec::with_capacity(extents.len());
     let (mut cylinders, mut heads) = (0u32, 0u32);
     let mut first_on_track: BTreeMap<(u32, u16), usize> = BTreeMap::new();
@@ -242,8 +245,8 @@ fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
         let from = changes[first_of[&extent.cylinder]];
         let to = changes[first_on_track[&(extent.cylinder, extent.head)]];
         let skew = skew_of.get(&extent.cylinder).copied().unwrap_or(0.0);
-        let cylinders = f64::from(to.0 - from.0) * zone.cylinder_skew;
-        Some(skew + cylinders + f64::from(to.1 - from.1) * zone.head_skew)
+        let cylinders = f64::from(to.0 - from.0) * zone.cylinder_skew_turns;
+        Some(skew + cylinders + f64::from(to.1 - from.1) * zone.head_skew_turns)
     };
     extents.iter().map(angle).collect()
 }

@@ -14,12 +14,12 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     let mut reader = Reader {
         patterns: patterns(layout)?,
         index: layout.require_list("IDX")?,
-        done: Vec::new(),
+        states: Vec::new(),
         tree: TreeSpec::default(),
         sizes: Vec::new(),
     };
     reader.tree.tracks = reader.patterns.clone();
-    reader.done = vec![State::New; reader.index.len()];
+    reader.states = vec![State::New; reader.index.len()];
     let Some(root) = reader.index.len().checked_sub(1) else {
         return Err(layout.require("IDX")?.error("IDX is empty"));
     };
@@ -69,51 +69,55 @@ enum State {
 struct Reader<'a> {
     patterns: Vec<TrackSpec>,
     index: &'a [Node],
-    done: Vec<State>,
+    states: Vec<State>,
     tree: TreeSpec,
-    /// For each node of the tree: its sectors, and its innermost cylinder.
+    /// For each node of the tree: its sectors, and its innermost cylinder relative to the node.
     sizes: Vec<(u64, i64)>,
 }
 
 /// An entry of an index node.
 struct Entry<'a> {
     at: &'a Node,
+    /// The first LBN, relative to the node.
     lbn: u64,
     cylinder: i32,
-    angle: f64,
+    angle_turns: f64,
+    /// LBNs per instance of the child.
     len: u64,
+    /// Cylinders from one instance to the next.
     cylinder_len: i32,
-    angle_len: f64,
+    angle_len_turns: f64,
+    /// LBNs of all instances.
     run_len: u64,
     outward: bool,
     child: usize,
-    /// For tracks only.
+    /// `None` if the child is an index node.
     head: Option<u8>,
 }
 
 impl Reader<'_> {
     fn node(&mut self, number: usize, depth: usize) -> Result<u32, ParamError> {
         let node = &self.index[number];
-        match self.done[number] {
+        match self.states[number] {
             State::Done(id) => return Ok(id),
             State::Open => return Err(node.error(format!("IDX {number} contains itself"))),
             State::New if depth >= DEPTH_MAX => {
                 return Err(node.error(format!("the index nests more than {DEPTH_MAX} deep")));
             }
-            State::New => self.done[number] = State::Open,
+            State::New => self.states[number] = State::Open,
         }
         let mut branches = Vec::new();
         let mut next = 0;
         for entry in entries(node)? {
             let end = entry.lbn + entry.run_len;
-            // DiskSim uses the first entry that contains an LBN, so later entries with the same LBN
-            // have no effect.
+            // DiskSim uses the first entry that contains an LBN, so an entry whose LBNs are all in
+            // earlier entries has no effect.
             if end <= next {
                 continue;
             }
             if entry.lbn != next {
                 let problem = format!(
-                    "IDX {number}: the entry begins at {}, the one before ends at {next}",
+                    "IDX {number}: the entry begins at LBN {}; expected {next}",
                     entry.lbn
                 );
                 return Err(entry.at.error(problem));
@@ -122,7 +126,7 @@ impl Reader<'_> {
             branches.push(self.branch(&entry, depth)?);
         }
         let id = self.add(branches, next);
-        self.done[number] = State::Done(id);
+        self.states[number] = State::Done(id);
         Ok(id)
     }
 
@@ -194,17 +198,21 @@ impl Reader<'_> {
         Ok(BranchSpec {
             cylinder: entry.cylinder,
             surface: entry.head.unwrap_or(0).into(),
-            angle_turns: entry.angle - first,
+            angle_turns: entry.angle_turns - first,
             repeat,
             cylinder_step: if repeat > 1 { step } else { 0 },
-            angle_step_turns: if repeat > 1 { entry.angle_len } else { 0.0 },
+            angle_step_turns: if repeat > 1 {
+                entry.angle_len_turns
+            } else {
+                0.0
+            },
             total_sectors: (entry.run_len < whole).then_some(entry.run_len),
             ..BranchSpec::once(of)
         })
     }
 }
 
-/// The entries of an index node: ten fields each, or eleven if they refer to a track.
+/// Returns the entries of an index node. Each has ten fields, or eleven if it refers to a track.
 fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
     let mut fields = node.list()?.iter();
     let mut out = Vec::new();
@@ -216,10 +224,10 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
         };
         let lbn = bounded(at, 0, 1 << 53)? as u64;
         let cylinder = bounded(next("cylinder")?, -(1 << 24), 1 << 24)? as i32;
-        let angle = turns(next("offset")?)?;
+        let angle_turns = turns(next("offset")?)?;
         let len = bounded(next("length")?, 1, 1 << 53)? as u64;
         let cylinder_len = bounded(next("cylinder length")?, 0, 1 << 24)? as i32;
-        let angle_len = turns(next("angle length")?)?;
+        let angle_len_turns = turns(next("angle length")?)?;
         let run_len = bounded(next("run length")?, 1, 1 << 53)? as u64;
         let outward = bounded(next("cylinder run length")?, -(1 << 24), 1 << 24)? < 0;
         let kind = next("child type")?;
@@ -240,10 +248,10 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
             at,
             lbn,
             cylinder,
-            angle,
+            angle_turns,
             len,
             cylinder_len,
-            angle_len,
+            angle_len_turns,
             run_len,
             outward,
             child,
@@ -266,10 +274,12 @@ fn turns(node: &Node) -> Result<f64, ParamError> {
     if value.abs() <= 1e6 {
         return Ok(value);
     }
-    Err(node.error(format!("{value} is not an angle in turns")))
+    Err(node.error(format!(
+        "an angle of {value} turns is not in -1000000..=1000000"
+    )))
 }
 
-/// Returns a list's items in groups of `size`.
+/// Returns the items of the list `key` in groups of `size`.
 fn groups<'a>(
     layout: &'a Block,
     key: &str,

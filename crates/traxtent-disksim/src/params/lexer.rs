@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{ParamError, Sources};
 
 /// The maximum total length of the first file and all files that it includes, in bytes.
-const TEXT_MAX: usize = 64 << 20;
+const TEXT_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of inclusions, including repeated ones, because a few bytes can name many
 /// files.
 const INCLUDES_MAX: usize = 256;
@@ -58,8 +58,11 @@ struct Text {
 pub(super) struct Lexer<'a> {
     stack: Vec<Text>,
     sources: &'a Sources<'a>,
-    read: usize,
+    /// The total length of the texts so far.
+    read_bytes: usize,
+    /// The number of inclusions so far.
     included: usize,
+    /// The file and line at which the last text ended.
     last: (Rc<str>, u32),
 }
 
@@ -81,7 +84,7 @@ impl<'a> Lexer<'a> {
             line: 1,
         };
         Lexer {
-            read: text.bytes.len(),
+            read_bytes: text.bytes.len(),
             included: 0,
             stack: vec![text],
             sources,
@@ -136,9 +139,11 @@ impl<'a> Lexer<'a> {
         }
         let bytes =
             (self.sources)(&path).map_err(|why| at.error(format!("source {path}: {why}")))?;
-        self.read = self.read.saturating_add(bytes.len());
-        if self.read > TEXT_MAX {
-            return Err(at.error(format!("the included files exceed {TEXT_MAX} bytes")));
+        self.read_bytes = self.read_bytes.saturating_add(bytes.len());
+        if self.read_bytes > TEXT_BYTES_MAX {
+            return Err(at.error(format!(
+                "the file and all included files exceed {TEXT_BYTES_MAX} bytes"
+            )));
         }
         self.stack.push(Text {
             file: path.into(),
