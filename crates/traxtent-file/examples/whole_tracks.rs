@@ -1,4 +1,4 @@
-//! Prints the share of files on whole tracks, and the share that realigning them could reach.
+//! Prints each file's share on whole tracks, and the share that realigning it could reach.
 //!
 //! `whole_tracks MAP FILE…`, as root. MAP is the map of the drive that holds the files, as
 //! `traxtent probe` wrote it. The file system must be ext4, in one piece on one drive.

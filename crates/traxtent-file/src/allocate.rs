@@ -14,18 +14,19 @@ use crate::pool::nameless;
 use crate::realign::{Mover, RealignOptions, RealignReport, folder_of, unsuitable_system};
 use crate::{FileError, FileSystem, file_extents};
 
-/// The permissions of a new file, from which the kernel subtracts the user's umask.
-const READABLE: Mode = Mode::from_raw_mode(0o666);
+/// The permissions of a new file, before the kernel applies the process's umask.
+const NEW_FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 
 /// Creates a file of `bytes` zeros whose space is allocated along tracks, as far as the free space
 /// permits. The file gets its name only once it is complete.
 ///
 /// `progress` is as for [`realign`](crate::realign()). If it ends the work, no file is created.
-/// Returns the work done, or `None` if it was ended.
+/// Returns the work done, or `None` if `progress` ended it.
 ///
 /// # Errors
 /// Returns an error if the file exists, if the file system cannot exchange blocks safely or has not
-/// enough free space, or if a system call fails. No file is created then.
+/// enough free space, or if a system call fails. No file is created then, unless the last step
+/// fails: writing the directory to the device.
 pub fn allocate(
     path: &Path,
     bytes: u64,
@@ -57,7 +58,7 @@ pub fn allocate(
     let folder = rustix::fs::open(folder_path, flags, Mode::empty())
         .map_err(|error| failed("open the directory of")(error.into()))?;
     let folder = File::from(folder);
-    let file = nameless(&folder, READABLE).map_err(failed("create"))?;
+    let file = nameless(&folder, NEW_FILE_MODE).map_err(failed("create"))?;
     fallocate(&file, FallocateFlags::empty(), 0, bytes)
         .map_err(|error| failed("allocate space for")(error.into()))?;
     let extents = file_extents(&file).map_err(failed("find the blocks of"))?;

@@ -7,7 +7,7 @@ use traxtent_check::target::TargetError;
 use traxtent_layout::LayoutError;
 use traxtent_units::system_message;
 
-/// The reason why a file cannot be located, moved or read.
+/// The reason why a file cannot be located, created, moved or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -16,7 +16,7 @@ pub enum FileError {
     System {
         /// The path of the file.
         path: PathBuf,
-        /// The operation.
+        /// The operation, worded to follow "cannot".
         what: &'static str,
         /// The system's error.
         error: io::Error,
@@ -32,7 +32,7 @@ pub enum FileError {
     /// The devices below the file system cannot be examined.
     #[error(transparent)]
     Device(#[from] TargetError),
-    /// The track map does not cover the file system.
+    /// The track map does not cover the file system, or the blocks are not whole sectors.
     #[error("the track map: {0}")]
     Map(#[from] LayoutError),
 }

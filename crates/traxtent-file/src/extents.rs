@@ -26,11 +26,11 @@ impl FileExtent {
     }
 }
 
-/// Returns the extents of a file in file order, after its data has been written to the device.
-/// Holes, and data that is stored within metadata, have no extent.
+/// Writes a file's data to the device, and returns the file's extents in file order. Holes, and
+/// data that is stored within metadata, have no extent.
 ///
 /// # Errors
-/// Returns an error if the file system does not report extents.
+/// Returns an error if the data cannot be written, or if the file system does not report extents.
 pub fn file_extents(file: &File) -> io::Result<Vec<FileExtent>> {
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;
     let mut extents = Vec::new();

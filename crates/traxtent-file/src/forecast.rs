@@ -25,9 +25,9 @@ pub struct Forecast {
 /// blocks fill.
 const TRACKS_MORE: u64 = 64;
 
-/// Plans the realignment of a file, as if the plan could choose freely among the file system's free
-/// blocks. They are given as byte ranges of its device. In reality the kernel chooses the blocks,
-/// so the result is a best case.
+/// Plans the realignment of a file, as if the plan could choose freely among the free blocks of the
+/// file system. `free` lists them as byte ranges of the device. In reality the kernel chooses the
+/// blocks, so the result is a best case.
 pub fn forecast(
     extents: &[FileExtent],
     partition: &Partition,
@@ -73,7 +73,7 @@ pub fn forecast(
     }
 }
 
-/// Returns a file's extents after moves, which are in file order.
+/// Returns a file's extents after the moves, which must be in file order.
 fn apply(extents: &[FileExtent], moves: &[BlockMove], block_bytes: u64) -> Vec<FileExtent> {
     let mut after: Vec<FileExtent> = Vec::new();
     let mut push = |extent: FileExtent| match after.last_mut() {

@@ -1,8 +1,8 @@
 //! The drives below a mounted file system, and the place of its bytes on them.
 //!
-//! Partitions, linear and mirrored devices, and RAID-0 are followed down to the drives. A mirror is
-//! represented by its first member. Devices with parity, and encrypted and thin volumes, are not
-//! followed.
+//! Partitions, linear and mirrored devices, RAID-0 and opened encrypted volumes are followed down
+//! to the drives. A mirror is represented by its first member. Devices with parity and thin volumes
+//! are not followed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::FileError;
 pub struct TrackedDrive {
     /// The tracks.
     pub map: Arc<TrackMap>,
-    /// The size of an LBN in bytes.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u64,
 }
 
@@ -100,7 +100,7 @@ impl FileSystem {
                     Kind::Btrfs(_) => Some("Btrfs reports addresses of its own".to_owned()),
                     _ => None,
                 });
-                let why = why.unwrap_or_else(|| "no ext4 or XFS was found".to_owned());
+                let why = why.unwrap_or_else(|| "no ext2 to ext4 or XFS was found".to_owned());
                 unsuitable(format!("{} cannot be used: {why}", device.display()))
             })?;
         let loop_offsets = stack
@@ -117,7 +117,8 @@ impl FileSystem {
         })
     }
 
-    /// Returns the drives that hold parts of the file system, with their names.
+    /// Returns the drives that hold parts of the file system, with their names. Of a mirror, only
+    /// the first member counts.
     pub fn drives(&self) -> Vec<(LayerId, &str)> {
         let mut drives = Vec::new();
         let mut waiting = vec![self.layer];
@@ -138,7 +139,8 @@ impl FileSystem {
         drives
     }
 
-    /// Returns the drive that holds the file system in one piece, and the first byte on it.
+    /// Returns the drive that holds the file system in one piece, and the byte of the drive at
+    /// which the file system begins.
     pub fn in_one_piece(&self) -> Option<(LayerId, u64)> {
         let (drive, start) = self.stack.in_one_piece(self.layer)?;
         Some((drive, start + self.offset_of(drive)))
@@ -148,12 +150,12 @@ impl FileSystem {
         self.loop_offsets.get(&drive).map_or(0, |found| found.bytes)
     }
 
-    /// Returns the blocks of the file system as a layout sees them. The file system must lie in one
-    /// piece on one drive.
+    /// Returns the blocks of the file system as a layout sees them.
     ///
     /// # Errors
-    /// Returns an error if it does not, if it does not begin at a sector of the drive, if its
-    /// blocks are not whole sectors, or if the map does not cover it.
+    /// Returns an error if the file system does not lie in one piece on one drive, if it does not
+    /// begin at a sector of the drive, if its blocks are not whole sectors, or if the map does not
+    /// cover it.
     pub fn partition(&self, drive: &TrackedDrive) -> Result<Partition, FileError> {
         let unsuitable = |why: &str| FileError::Unsuitable {
             path: self.device.clone(),
@@ -191,7 +193,8 @@ impl FileSystem {
     /// Returns the place of a range of the file system's bytes on drives, in order.
     ///
     /// # Errors
-    /// Returns an error if a device below spreads its data by an unknown rule, or by parity.
+    /// Returns an error if a device below the file system spreads its data by a rule that is not
+    /// followed, such as parity, thin provisioning, or RAID-0 on members of different sizes.
     pub fn on_drives(&self, bytes: Range<u64>) -> Result<Vec<DrivePiece>, FileError> {
         let mut pieces = Vec::new();
         self.descend(self.layer, bytes, &mut pieces)?;
@@ -258,8 +261,8 @@ impl FileSystem {
         }
     }
 
-    /// Returns whether a layer puts its chunks on its members in turn, and the members have the
-    /// same size.
+    /// Returns whether a layer distributes its chunks over its members in turn, and all members
+    /// have the same size.
     fn is_raid0(&self, id: LayerId) -> bool {
         let layer = self.stack.layer(id);
         let first = layer.on.first().map_or(0, |place| place.bytes);
@@ -272,7 +275,8 @@ impl FileSystem {
     }
 }
 
-/// Returns the offset of a loop device in its file, if it is not 0.
+/// Returns the offset of a loop device in its file; `None` if it is 0 or `node` is not a loop
+/// device.
 fn loop_offset(node: &str, host: &HostPaths) -> Option<LoopOffset> {
     let name = Path::new(node).strip_prefix(&host.dev).ok()?;
     let folder = host.sys.join("class/block").join(name).join("loop");

@@ -20,11 +20,12 @@ use traxtent_units::{Block, Blocks};
 use crate::FileExtent;
 use crate::supply::{Run, Supply};
 
-/// The share of a file on whole tracks that is the goal. If it can be reached without moving tracks
+/// The goal for the share of a file on whole tracks. If it can be reached without moving tracks
 /// that are already whole, these stay.
 ///
-/// A file in one piece has 97 to 99 % on whole tracks of 65 to 250 blocks without any effort: only
-/// its ends, and the blocks that span boundaries, are not.
+/// Without realignment, a large file in one piece has 97 to 99 % of its blocks on whole tracks, if
+/// a track has 65 to 250 blocks. Only its ends, and the blocks that span boundaries, are not on
+/// them.
 pub(crate) const WHOLE_SHARE_GOAL: f64 = 0.95;
 
 /// A step: consecutive blocks of a file that move to one track.
@@ -95,8 +96,8 @@ impl FilePlan {
         Blocks(self.stretches.iter().map(|stretch| stretch.blocks).sum())
     }
 
-    /// Returns the next step. The blocks that a move uses are still available afterwards; the
-    /// caller takes them, and adds those that become available.
+    /// Returns the next step. The caller then takes the blocks that a move uses from the supply,
+    /// and adds those that become available.
     pub(crate) fn next(&mut self, supply: &Supply) -> Step {
         while let Some(stretch) = self.stretches.front_mut() {
             match stretch.next(supply) {
@@ -177,7 +178,7 @@ impl Stretch {
         }
     }
 
-    /// Removes the first blocks, and returns them.
+    /// Removes the first `count` blocks, and returns them.
     fn take(&mut self, count: u64) -> Vec<Range<Block>> {
         let mut taken = Vec::new();
         let mut left = count;
@@ -199,8 +200,9 @@ impl Stretch {
     }
 }
 
-/// Returns the mean number of whole blocks on tracks of the size of the one at or after a block; 1
-/// if there is none. If that size is not a multiple of a block, such tracks differ by one block.
+/// Returns the mean number of whole blocks per track, for tracks as large as the one that holds
+/// `block`, or else the next one; 1 if there is none. If that size is not a multiple of a block,
+/// the number differs by one between such tracks.
 fn size_near(partition: &Partition, block: Block) -> f64 {
     let track = partition
         .traxtent_from(block)
@@ -217,7 +219,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the number of blocks that are left once as many tracks of a size are full as possible.
+/// Returns the number of blocks that are left once as many tracks of `size` blocks as possible are
+/// full.
 fn left_of(blocks: u64, size: f64) -> f64 {
     blocks as f64 % size
 }
@@ -277,7 +280,7 @@ fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
             });
             is_open = true;
         }
-        let section = found.last_mut().expect("it has just been opened");
+        let section = found.last_mut().expect("a section is open");
         section.stretch.push(piece.blocks);
     }
     for section in &mut found {
@@ -309,7 +312,7 @@ fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
     stretches
 }
 
-/// Appends the stretches of a group, combined to one if that fills a further track.
+/// Appends the stretches of a group, combined into one if that fills a further track.
 fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretch>) {
     let Some(first) = group.first() else { return };
     let size = size_near(partition, first.stretch.near);
@@ -333,7 +336,7 @@ fn finish(group: Vec<Section>, partition: &Partition, stretches: &mut Vec<Stretc
     stretches.extend(open);
 }
 
-/// Returns whether `left` of `blocks` blocks may be elsewhere than on whole tracks.
+/// Returns whether the goal is reached if `left` of `blocks` blocks are not on whole tracks.
 fn is_enough(left: f64, blocks: u64) -> bool {
     left <= (1.0 - WHOLE_SHARE_GOAL) * blocks as f64
 }

@@ -15,8 +15,8 @@ use traxtent_units::Block;
 use crate::file_extents;
 use crate::supply::{Run, Source, Supply};
 
-/// The most that is requested of the kernel at once. It is larger than the longest extent of ext4
-/// (128 MiB), so the kernel looks for its longest runs of free blocks.
+/// The largest number of bytes requested from the kernel at once. It is larger than the longest
+/// extent of ext4 (128 MiB), so the kernel looks for its longest runs of free blocks.
 const REQUEST_BYTES_MAX: u64 = 256 << 20;
 
 /// The held blocks.
@@ -78,9 +78,9 @@ impl Pool {
         self.donors.is_empty()
     }
 
-    /// Allocates at most `bytes` more. Never holds more than half of the free space, so that other
-    /// writers can continue. Returns the number of traxtents that became available as a whole, or
-    /// `None` if nothing could be allocated.
+    /// Allocates at most `bytes` more. Never holds more than half of the space that would be free
+    /// without the pool, so that other writers can continue. Returns the number of traxtents that
+    /// became available as a whole, or `None` if nothing could be allocated.
     pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<Option<usize>> {
         let free = fstatvfs(&self.folder)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
@@ -104,8 +104,8 @@ impl Pool {
         Ok((bytes > 0).then(|| self.supply.whole_traxtents() - before))
     }
 
-    /// Makes exactly those blocks available that the donors have now. After exchanges, these are
-    /// the blocks that the file has left, whatever has happened to the file meanwhile.
+    /// Makes exactly those blocks available that the donors have now. After exchanges, these
+    /// include the blocks that the file has left, whatever has happened to the file meanwhile.
     pub(crate) fn refresh(&mut self) -> io::Result<()> {
         self.supply = Supply::new(self.partition.clone());
         self.held_bytes = 0;
@@ -115,7 +115,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes the blocks of a donor available, and returns their number of bytes.
+    /// Makes the blocks of a donor available, and returns their size in bytes.
     fn add(&mut self, donor: usize) -> io::Result<u64> {
         let mut bytes = 0;
         for extent in file_extents(&self.donors[donor])? {

@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 4096;
 /// for holes. The kernel splits larger ones.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
-/// The largest number of tracks that are requested ahead, each by a thread of its own.
+/// The largest number of requests that are sent ahead, each by a thread of its own.
 const AHEAD_MAX: usize = 256;
 
 /// Reads a file from its beginning to its end, track by track, some tracks ahead.
@@ -46,7 +46,8 @@ pub struct TrackReader {
 type Job = (Range<u64>, SyncSender<io::Result<Vec<u8>>>);
 
 impl TrackReader {
-    /// Opens a file. At most `ahead` tracks are requested before they are consumed, from 1 to 256.
+    /// Opens a file. At most `ahead` requests are sent before their data is consumed. Values
+    /// outside 1 to 256 are replaced by the nearest bound.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, if its file system does not report extents,
@@ -128,7 +129,7 @@ impl TrackReader {
     /// Returns the data of the next request; `None` at the end of the file.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the data cannot be read.
     pub fn next_track(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some(track) = self.tracks.pop_front() else {
             return Ok(None);
@@ -221,7 +222,7 @@ struct Units {
     block_bytes: u64,
 }
 
-/// Reads a range of a file, which may be shorter by now.
+/// Reads a range of a file. Returns less if the file has become shorter.
 fn read_range(file: &File, range: &Range<u64>, units: Units) -> io::Result<Vec<u8>> {
     match read_multiple(file, range, units.sector_bytes) {
         Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
@@ -231,7 +232,7 @@ fn read_range(file: &File, range: &Range<u64>, units: Units) -> io::Result<Vec<u
     }
 }
 
-/// Reads a range of a file, extended at both ends to multiples of `unit` bytes.
+/// Reads a range of a file by requests that are extended at both ends to multiples of `unit` bytes.
 fn read_multiple(file: &File, range: &Range<u64>, unit: u64) -> io::Result<Vec<u8>> {
     let start = range.start / unit * unit;
     let before = (range.start - start) as usize;

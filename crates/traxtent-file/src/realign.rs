@@ -39,7 +39,7 @@ impl Default for RealignOptions {
 pub enum Outcome {
     /// The file was moved, entirely or in part.
     Moved(RealignReport),
-    /// The file lies on tracks as well as it can, or has no blocks of its own.
+    /// No move would be worth it, or the file has no blocks of its own.
     Aligned,
     /// The file cannot be moved, for this reason.
     LeftAlone(String),
@@ -65,7 +65,7 @@ const EMPTY_ROUNDS_MAX: u32 = 2;
 /// readers or writers.
 const BUSY_RETRIES: u32 = 20;
 
-/// The number of bytes that are moved between two calls that write them to the disk.
+/// The number of bytes that are moved between two commits.
 const SYNC_BYTES: u64 = 64 << 20;
 
 /// Moves a file onto whole tracks. It can be read and written meanwhile.
@@ -142,7 +142,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 enum Stop {
     /// This file cannot be moved, or not any further.
     File(String),
-    /// The system failed.
+    /// A system call failed.
     System(io::Error),
 }
 
@@ -238,8 +238,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Makes the exchanges durable. The blocks that they have left become available only now: until
-    /// the journal is committed, a crash would bring the file back to them.
+    /// Makes the exchanges durable. The blocks that the file has left become available only now:
+    /// until the journal is committed, a crash would bring the file back to them.
     fn commit(&mut self) -> io::Result<()> {
         self.unsynced_bytes = 0;
         // An fsync of the file does not always commit the exchange (Linux 6.18).
@@ -306,13 +306,13 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// Evicts clean pages of a file from the page cache; a length of 0 extends to its end.
+/// Evicts clean pages of a file from the page cache; a length of 0 extends to the end of the file.
 ///
 /// The kernel exchanges page by page. If pages share a large folio, each exchange finds the folio
 /// dirty from the one before, and waits for a commit of the journal: a hundred times slower (Linux
 /// 6.18). After the eviction, the kernel creates folios of one page.
 fn evict(file: &File, start: u64, length: u64) {
-    // Without eviction, the result is the same.
+    // If it fails, exchanges are slower, but their result is the same.
     let _ = fadvise(file, start, length.try_into().ok(), Advice::DontNeed);
 }
 
@@ -328,6 +328,7 @@ const FLAGS: [(u32, &str); 6] = [
     (0x0020_0000, "it holds an extended attribute"),
     (0x1000_0000, "its data is stored within its inode"),
 ];
+/// `FS_EXTENT_FL`: the file has extents.
 const HAS_EXTENTS: u32 = 0x0008_0000;
 
 /// Returns the reason why exchanges on an ext4 would not survive a crash, if any, according to its
@@ -385,8 +386,8 @@ pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, File
     Ok(open(path, system)?.err())
 }
 
-/// Returns the reason why [`realign`] could not move any block of a file, if nothing can be
-/// allocated on its file system.
+/// Returns the reason why nothing can be allocated on a file's file system, so that [`realign`]
+/// could not move any block; `None` if something can.
 ///
 /// # Errors
 /// Returns an error if the file system cannot be examined.

@@ -30,7 +30,8 @@ pub struct Summary {
     pub part_bytes: u64,
     /// The number of those bytes in blocks that span a boundary.
     pub spanning_bytes: u64,
-    /// The number of pieces: the requests that read the file if none crosses a track boundary.
+    /// The number of pieces: contiguous parts that each lie on one track, and single blocks that
+    /// span a boundary.
     pub pieces: u64,
     /// The number of tracks that the file fills.
     pub whole_tracks: u64,

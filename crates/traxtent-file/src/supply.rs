@@ -43,11 +43,12 @@ pub(crate) struct Supply {
     partition: Partition,
     /// Disjoint runs by their first block.
     runs: BTreeMap<u64, Run>,
-    /// The tracks, as positions in the map, all of whose whole blocks are available.
+    /// The positions in the map of the tracks on which all whole blocks are available.
     whole: BTreeSet<usize>,
 }
 
-/// The number of tracks on each side that are searched for space for the last part of a file.
+/// The number of tracks before a block's track, and from it on, that are searched for space for the
+/// last blocks of a stretch.
 const TRACKS_SEARCHED: usize = 64;
 
 impl Supply {
@@ -135,7 +136,8 @@ impl Supply {
         self.partition.traxtent_on(found)
     }
 
-    /// Returns available blocks on one track, close to a block, for the last part of a file.
+    /// Returns `count` available blocks on one track, close to a block, for the last blocks of a
+    /// stretch.
     /// Prefers tracks that are not available as a whole.
     pub(crate) fn closest_run(&self, near: Block, count: Blocks) -> Option<Range<Block>> {
         let track = self.track_near(near);

@@ -13,7 +13,8 @@ use crate::supply::{Run, Source};
 /// The size of a block in bytes, if a test needs one.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// Returns a partition of `tracks` tracks of any sizes, which begins anywhere on the first.
+/// Returns a partition of `tracks` tracks of random sizes that begins at a random sector of the
+/// first.
 pub(crate) fn any_partition(rng: &mut Rng, tracks: u64) -> Partition {
     let block_sectors = 1 + rng.below(4) as u32;
     let (least, more) = (2 + rng.below(8) as u32, 1 + rng.below(12));
@@ -47,7 +48,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// Places a file in the first `room` blocks: long and short runs, whole tracks, and holes. A
-    /// share of the other blocks is free.
+    /// random share of the other blocks up to `room` is free, and all blocks after them.
     pub(crate) fn any(rng: &mut Rng, partition: &Partition, room: u64) -> Scene {
         let mut unused: BTreeSet<u64> = (0..partition.blocks().0).collect();
         let mut file: Vec<Option<u64>> = Vec::new();

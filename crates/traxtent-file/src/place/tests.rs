@@ -38,7 +38,7 @@ impl StackBuilder {
         id
     }
 
-    /// Adds a layer whose places follow each other.
+    /// Adds a layer that joins ranges of other layers.
     pub(crate) fn joined(&mut self, on: Vec<ByteRange>) -> LayerId {
         let table: Vec<_> = on.iter().flat_map(|place| self.table(place)).collect();
         let id = self.push(on, Spread::Joined, other(), table.len() as u64);
@@ -53,7 +53,7 @@ impl StackBuilder {
         id
     }
 
-    /// Adds an array that takes a chunk of each place in turn.
+    /// Adds a RAID-0 array, which takes a chunk of each range in turn.
     pub(crate) fn raid0(&mut self, on: Vec<ByteRange>, chunk_bytes: u64) -> LayerId {
         let tables: Vec<_> = on.iter().map(|place| self.table(place)).collect();
         let mut table = Vec::new();
@@ -78,7 +78,7 @@ impl StackBuilder {
         self.places[place.layer.0][bytes].to_vec()
     }
 
-    /// Returns the whole of a layer.
+    /// Returns the range of all bytes of a layer.
     pub(crate) fn all_of(&self, layer: LayerId) -> ByteRange {
         ByteRange {
             layer,
@@ -150,7 +150,7 @@ fn array(level: RaidLevel, chunk_bytes: u64, members: u32) -> Kind {
 }
 
 /// Is every byte of a range where the table has it, on any stack of partitions, linear arrays,
-/// mirrors and RAID-0? Are pieces that follow each other joined?
+/// mirrors and RAID-0? Are pieces that follow each other joined, and all drives of the range named?
 #[test]
 fn bytes_are_where_the_stack_puts_them() {
     for seed in 0..repeats(2000) {
@@ -191,14 +191,18 @@ fn bytes_are_where_the_stack_puts_them() {
             let all = (start - shift..).take(table.len());
             assert_eq!(all.map(|byte| (drive, byte)).collect::<Vec<_>>(), table);
         }
-        // Every drive that holds a byte is named, once.
+        // Every drive that holds a byte of the file system is named, once.
         let drives: Vec<LayerId> = system.drives().into_iter().map(|(id, _)| id).collect();
-        assert!(drives.is_sorted() && table.iter().all(|(id, _)| drives.contains(id)));
+        assert!(
+            drives.is_sorted_by(|one, next| one < next)
+                && table.iter().all(|(id, _)| drives.contains(id))
+        );
     }
 }
 
-/// Are devices refused if they spread data by a rule that is not followed: parity, thin volumes, or
-/// RAID-0 with members of different sizes, which md divides into zones?
+/// Are devices refused if they spread data by a rule that is not followed: thin volumes, parity,
+/// stripes of an unknown kind, or RAID-0 with members of different sizes, which md divides into
+/// zones?
 #[test]
 fn other_rules_are_refused() {
     let striped = Spread::Striped {

@@ -12,7 +12,8 @@ use crate::place::tests::StackBuilder;
 
 const SECTOR_BYTES: u64 = 4;
 
-/// Counts the blocks of a file on one drive. `blocks` are their first bytes, in file order.
+/// Adds the blocks of a file on one drive to a summary. `blocks` are the positions of their first
+/// bytes on the drive, in file order; `sizes` are the tracks' sizes in sectors.
 fn count(blocks: &[u64], sizes: &[u32], block_bytes: u64, summary: &mut Summary) {
     let mut ends = Vec::new();
     for size in sizes {
