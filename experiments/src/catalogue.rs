@@ -22,18 +22,18 @@ static TEXTS: &[(&str, &str)] = texts![
     "M01" "M02" "M03" "M04" "M05"
 ];
 
-/// A paper.
+/// A paper, or another source of claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
     /// The first letter of its claims' IDs.
     pub letter: char,
-    /// The alternative name.
+    /// An alternative to the letter in names of claims.
     pub name: &'static str,
-    /// The authors, the title, and where it appeared.
+    /// The authors, the title, and where it appeared, if known; for other sources, a description.
     pub title: &'static str,
 }
 
-/// The papers, in the order of listings.
+/// The papers and other sources, in the order of listings.
 pub static PAPERS: [Paper; 5] = [
     Paper {
         letter: 'T',

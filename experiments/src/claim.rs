@@ -55,8 +55,8 @@ pub enum Published {
     Range([f64; 2]),
 }
 
-/// The tolerance: how far the measured number may be from the published one. Any value within a
-/// published range is met.
+/// The tolerance: how far the measured number may be from the published one. Except with
+/// [`Tolerance::AtMost`], every number within a published range meets the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
@@ -68,7 +68,7 @@ pub enum Tolerance {
     Factor(f64),
     /// No tolerance.
     Exact,
-    /// The published number, or more.
+    /// The published number, or more. For a range, its lower end counts.
     AtLeast,
     /// Any value up to this, in the unit of the claim, whatever was published.
     AtMost(f64),
@@ -93,8 +93,8 @@ pub struct Claim {
     /// The reason why the claim is only reported, or why the model misses it, as far as known.
     #[serde(default)]
     pub reason: String,
-    /// The number of measured values for this claim. The one nearest to the published number is
-    /// judged, for papers that do not say which of them they mean.
+    /// The number of measured values for this claim. If the paper does not say which of several it
+    /// means, the one nearest to the published number is judged.
     #[serde(default = "one")]
     pub nearest_of: usize,
 }
@@ -195,7 +195,7 @@ impl Claim {
 }
 
 impl Unit {
-    /// Formats a number with its unit.
+    /// Formats a number with its unit. NaN, which stands for a missing value, becomes `none`.
     pub fn format(self, number: f64) -> String {
         match self {
             _ if number.is_nan() => "none".to_owned(),
@@ -259,9 +259,10 @@ mod tests {
         }
     }
 
-    /// Is the bound itself met, and any value beyond it missed?
+    /// On both sides, does a value just within the tolerance meet the claim, and one just beyond it
+    /// miss? Do NaN and infinity miss?
     #[test]
-    fn bounds_are_inclusive() {
+    fn just_within_and_just_beyond() {
         let claim = claim(
             Published::Number(-0.18),
             Unit::Change,
@@ -272,8 +273,8 @@ mod tests {
         assert!(!claim.allows(f64::NAN) && !claim.allows(f64::INFINITY));
     }
 
-    /// Are the ends of a range in it, is a tolerance counted from its ends, and does a bound hold
-    /// on one side only?
+    /// Do the ends of a range belong to it, is a tolerance measured from them, and do upper and
+    /// lower bounds limit one side only?
     #[test]
     fn ranges_and_bounds() {
         let range = |within| claim(Published::Range([2.0, 2.3]), Unit::Ratio, within);
@@ -296,7 +297,7 @@ mod tests {
         assert!(least.allows(0.9) && least.allows(1.0) && !least.allows(0.899));
     }
 
-    /// Are numbers formatted as the papers print them?
+    /// Are numbers and tolerances formatted with units and a fixed number of decimals?
     #[test]
     fn numbers_and_tolerances_are_formatted() {
         let format = |published, unit, within| {

@@ -15,7 +15,7 @@ pub struct DataSheet {
     pub sustained_min_mb_per_s: Option<f64>,
     /// The average read seek, in milliseconds.
     pub average_read_seek_ms: Option<f64>,
-    /// The document that contains them.
+    /// The document that states the values.
     pub source: String,
 }
 

@@ -53,7 +53,7 @@ pub struct FigureSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedPoint {
-    /// The index of the panel, from the left.
+    /// The index of the panel, from 0 at the left.
     #[serde(default)]
     pub panel: usize,
     /// The name of the series.
@@ -118,8 +118,8 @@ impl Experiment {
     /// Parses the text in a directory.
     ///
     /// # Errors
-    /// Returns an error if the text has unknown keys, refers to something that does not exist, or
-    /// has an invalid value.
+    /// Returns an error if the directory's name is invalid, or if the text cannot be parsed, has
+    /// unknown keys, refers to something that does not exist, or has an invalid value.
     pub fn parse(folder: &str, text: &str) -> Result<Experiment, SpecError> {
         let read: Text = toml::from_str(text).map_err(|error| SpecError::Syntax {
             folder: folder.to_owned(),
@@ -221,7 +221,7 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
         .count()
 }
 
-/// Returns the number of the claims in a directory: T2 in T02.
+/// Returns the number of the claims in a directory: T2 in T02. `None` if its name is invalid.
 fn number_of(folder: &str) -> Option<String> {
     let (letter, digits) = folder.split_at_checked(1)?;
     let is_letter = letter.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -9,8 +9,8 @@ use traxtent_model::profile::OriginKind;
 
 use crate::data_sheet::{DataSheet, data_sheet};
 
-/// The tolerated relative difference between the rate of 128 KiB reads and the streaming rate, and
-/// between the streaming rate and the manufacturer's rate.
+/// The tolerated fraction by which the rate of 128 KiB reads is below the streaming rate, and by
+/// which the streaming rate differs from the published one.
 pub const RATE_TOLERANCE: f64 = 0.1;
 /// The tolerated relative difference between the mean time of a random read and the average seek
 /// plus half a revolution.
@@ -32,7 +32,7 @@ pub struct Jobs {
     /// The manufacturer's data sheet, if one was found.
     pub sheet: Option<&'static DataSheet>,
     /// The rate with which streaming is compared, in MB/s: the manufacturer's, or that of a
-    /// measured bus if it is slower.
+    /// measured bus if it is slower or the manufacturer's is not known.
     pub published_mb_per_s: Option<f64>,
     /// The published average seek plus half a revolution, in milliseconds.
     pub published_access_ms: Option<f64>,

@@ -26,15 +26,15 @@ pub struct RunPlan {
     /// The directory with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
     /// Profile parameters, by key, that replace those of the drives, to measure hypothetical
-    /// drives. If there are any, the store is not used.
+    /// drives. If there are any, results are neither loaded nor saved.
     pub changes: Vec<(String, String)>,
 }
 
 /// The seeds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
-    /// This number of an experiment's seeds, continued after the largest if there are too few. One
-    /// seed if nothing is random.
+    /// This number of seeds: an experiment's own and, if there are too few, the numbers after the
+    /// largest. An experiment with only one seed, in which nothing is random, keeps to that one.
     First(usize),
     /// Only this seed.
     Only(u64),

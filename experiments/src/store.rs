@@ -1,9 +1,9 @@
 //! Stores measured numbers and figures in a directory, so that an interrupted run resumes where it
 //! stopped.
 //!
-//! An entry records the build of the program that made it and the text of the experiment. If either
-//! differs, the experiment is measured again. Entries are written atomically, and begin with the
-//! checksum of the rest.
+//! An entry records the build of the program that made it and a checksum of the experiment's text.
+//! If either differs, the experiment is measured again. Entries are written atomically, and begin
+//! with the checksum of the rest.
 
 use std::fs;
 use std::io::{self, Write};
@@ -152,7 +152,7 @@ impl Store {
     }
 }
 
-/// The first line of an entry.
+/// Returns the first line of an entry, with the checksum of `text`.
 fn checksum(text: &str) -> String {
     format!("# crc32 {:08x}", crc32fast::hash(text.as_bytes()))
 }

@@ -38,9 +38,9 @@ pub(crate) fn units(input: &[u8]) {
     );
 }
 
-/// Arguments that the command parses itself: targets, rates, sweeps of parameters.
+/// Arguments that the command's own parsers accept or refuse: targets, rates, sweeps of parameters.
 pub(crate) fn arguments(input: &[u8]) {
-    /// The limit stated in the command's help.
+    /// The limit of `traxtent-run` on the points of a sweep.
     const POINTS_MAX: usize = 10_000;
 
     let Some(text) = text(input) else { return };

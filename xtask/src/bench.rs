@@ -57,7 +57,7 @@ enum Subject {
     Volume(volume::Options),
     /// Time to check a stack of eight layers
     Check,
-    /// Time of a clean release build on two cores
+    /// Time of a clean release build with two jobs
     Build,
 }
 

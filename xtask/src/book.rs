@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(tally.report())
 }
 
-/// Builds the book and counts its pages, each read at the widths of a phone and of a screen.
+/// Builds the book, and checks each page at the widths of a phone and of a desktop screen.
 pub(crate) fn check() -> Result<Tally> {
     let mut tally = Tally::default();
     build()?;
@@ -62,7 +62,7 @@ fn build() -> Result<()> {
 #[derive(Deserialize)]
 struct Read {
     page: String,
-    /// The width of the window.
+    /// The width of the window, in pixels.
     width: f64,
     /// The width of the content. Above `width`, the reader has to scroll sideways.
     scroll: f64,
@@ -119,7 +119,7 @@ fn read(chromium: &Path, tally: &mut Tally) -> Result<()> {
         .collect::<Result<_>>()?;
     ensure!(
         found.len() == 2 * pages.len(),
-        "the browser reported {} of {} pages: {errors}",
+        "the browser reported {} of {} views of pages: {errors}",
         found.len(),
         2 * pages.len()
     );

@@ -159,7 +159,7 @@ fn resolve(module: &Module, path: &str, modules: &BTreeSet<Module>) -> Option<Mo
     modules.contains(&at).then_some(at)
 }
 
-/// Returns one cycle through each group of modules that reach each other.
+/// Returns cycles that together contain every module that is in a cycle.
 fn cycles(imports: &Imports) -> Vec<Vec<Module>> {
     let mut reported = BTreeSet::new();
     let mut cycles = Vec::new();

@@ -43,11 +43,11 @@ struct Artifacts {
     folder: PathBuf,
 }
 
-/// The licences of the libraries that the binary is built from.
+/// The name of the file with the licences of the libraries that the binary is built from.
 const NOTICES: &str = "LICENSES-THIRD-PARTY";
-/// The header of the C library, and its file for pkg-config, which names directories relative to
-/// itself.
+/// The header of the C library.
 const HEADER_FILE: &str = "bindings/c/include/traxtent.h";
+/// The C library's file for pkg-config, which names directories relative to itself.
 const PKG_CONFIG_FILE: &str = "bindings/c/traxtent.pc";
 
 /// The directories of a file in the tarball and in the package.
@@ -280,7 +280,7 @@ impl Artifacts {
     }
 }
 
-/// Copies a file, and makes its directory.
+/// Copies a file, creates its directory, and sets the file's mode.
 fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
@@ -289,7 +289,7 @@ fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// Copies the files of a directory and of those in it.
+/// Copies the files of a directory and of its subdirectories.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
         let entry = entry?;

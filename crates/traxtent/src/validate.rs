@@ -291,11 +291,11 @@ fn panel<'a>(title: &str, requests: impl Iterator<Item = &'a ReplayedRequest>) -
 }
 
 /// The maximum number of groups of seek distances in a picture.
-const DISTANCES: usize = 40;
+const GROUPS_MAX: usize = 40;
 
-/// Returns the quartiles of the differences by seek distance, if there are enough accesses.
+/// Returns the quartiles of the differences by seek distance, if there are at least two groups.
 fn differences(requests: &[ReplayedRequest]) -> Option<Residuals> {
-    let found = residuals(requests, DISTANCES);
+    let found = residuals(requests, GROUPS_MAX);
     let names = ["first quartile", "median", "third quartile"];
     let curves = (0..).zip(names).map(|(quartile, name): (usize, _)| Curve {
         name: name.to_owned(),

@@ -17,8 +17,8 @@ use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_check::{Source, SourceError, Stack, rules};
 use traxtent_units::Lbn;
 
-/// The length of the drive: a multiple of the alignment of superblocks at the end.
-const DRIVE: u64 = 4 << 20;
+/// The length of the drive in bytes: a multiple of the alignment of superblocks at the end.
+const DRIVE_BYTES: u64 = 4 << 20;
 
 /// A drive of zeros with some bytes at an offset.
 struct Drive {
@@ -28,7 +28,7 @@ struct Drive {
 
 impl Drive {
     fn with(at: u64, input: &[u8]) -> Drive {
-        let room = (DRIVE - at) as usize;
+        let room = (DRIVE_BYTES - at) as usize;
         Drive {
             at,
             bytes: input[..input.len().min(room)].to_vec(),
@@ -38,16 +38,19 @@ impl Drive {
 
 impl Source for Drive {
     fn bytes(&self) -> u64 {
-        DRIVE
+        DRIVE_BYTES
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
         let wanted = buffer.len() as u64;
-        if offset.checked_add(wanted).is_none_or(|end| end > DRIVE) {
+        if offset
+            .checked_add(wanted)
+            .is_none_or(|end| end > DRIVE_BYTES)
+        {
             return Err(SourceError::Beyond {
                 offset,
                 wanted,
-                bytes: DRIVE,
+                bytes: DRIVE_BYTES,
             });
         }
         buffer.fill(0);
@@ -145,7 +148,7 @@ pub(crate) fn lvm_text(input: &[u8]) {
 }
 
 pub(crate) fn md(input: &[u8]) {
-    for at in [0, 4096, DRIVE - (8 << 10), DRIVE - (64 << 10)] {
+    for at in [0, 4096, DRIVE_BYTES - (8 << 10), DRIVE_BYTES - (64 << 10)] {
         if let Ok(Some(found)) = md::parse(&Drive::with(at, input)) {
             assert!(found.used_bytes <= found.data_bytes && found.members > 0);
             assert_eq!(found.level.is_striped(), found.chunk_bytes > 0);
@@ -167,7 +170,7 @@ pub(crate) fn stack(input: &[u8]) {
         disk: StatedDrive::default().image(),
         is_sector_stated: false,
         limits: None,
-        bytes: DRIVE,
+        bytes: DRIVE_BYTES,
         source: Ok(Rc::new(Drive::with(0, input))),
     };
     judge(&examine(vec![root], None));

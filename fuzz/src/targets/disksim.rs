@@ -11,8 +11,8 @@ use super::drive::{check_profile, check_round_trip};
 /// The name of the file that holds the input.
 const INPUT: &str = "input";
 
-/// Returns the other files that an input may name. The input itself is available under two more
-/// names.
+/// Returns the content of a file that an input may name. The names `one` and `two` stand for the
+/// input itself.
 fn source(input: &[u8], path: &str) -> Result<Vec<u8>, String> {
     let text: &[u8] = match path {
         "one" | "two" => input,
@@ -31,11 +31,11 @@ fn source(input: &[u8], path: &str) -> Result<Vec<u8>, String> {
     Ok(text.to_vec())
 }
 
-/// A parameter file: its disks serve requests, its workload starts, and its devices accept
-/// requests.
+/// A parameter file: its disks serve requests, its workload starts, and requests to its devices are
+/// mapped to LBNs.
 pub(crate) fn params(input: &[u8]) {
     /// The largest number of disks, and of devices, that are tried.
-    const SOME: usize = 2;
+    const TRIED_MAX: usize = 2;
     /// The number of requests that are taken from the workload.
     const REQUESTS: usize = 20;
 
@@ -49,10 +49,10 @@ pub(crate) fn params(input: &[u8]) {
     let Ok(system) = load_system(INPUT, input, None, &sources) else {
         return;
     };
-    for disk in system.disks.iter().take(SOME) {
+    for disk in system.disks.iter().take(TRIED_MAX) {
         check_profile(&disk.profile);
     }
-    for device in system.devices.iter().take(SOME) {
+    for device in system.devices.iter().take(TRIED_MAX) {
         for lbn in [0, 1 << 40] {
             let placed = system.map_record(TraceRecord {
                 arrival: None,
@@ -83,8 +83,8 @@ pub(crate) fn params(input: &[u8]) {
     }
 }
 
-/// Blocks that describe layouts, in all of DiskSim's formats. The text after a line with a single
-/// `%` is the file called `map`.
+/// A block that describes a layout, in any of DiskSim's formats. The text after a line with a
+/// single `%` is the file called `map`.
 pub(crate) fn layout(input: &[u8]) {
     const MARK: &[u8] = b"\n%\n";
 
@@ -111,7 +111,7 @@ pub(crate) fn layout(input: &[u8]) {
     }
 }
 
-/// A seek curve: distances ascend, and times are not negative.
+/// A seek curve: distances ascend, and times of reads are not negative.
 pub(crate) fn seek_file(input: &[u8]) {
     match parse_seeks(INPUT, input) {
         Ok(points) => {

@@ -21,8 +21,8 @@ pub(crate) fn profile(input: &[u8]) {
 
 /// Lines of `KEY=VALUE`, each of which changes a parameter of a built-in drive.
 pub(crate) fn override_figure(input: &[u8]) {
-    /// The number of changes that one input may make.
-    const LINES: usize = 4;
+    /// The largest number of lines of an input that are used.
+    const LINES_MAX: usize = 4;
     static DRIVE: LazyLock<Profile> =
         LazyLock::new(|| builtin("hp-c3323a").expect("the drive is built in"));
 
@@ -30,7 +30,7 @@ pub(crate) fn override_figure(input: &[u8]) {
     let mut profile = None;
     for (key, value) in text
         .lines()
-        .take(LINES)
+        .take(LINES_MAX)
         .filter_map(|line| line.split_once('='))
     {
         match profile.as_ref().unwrap_or(&*DRIVE).with_value(key, value) {
@@ -123,7 +123,7 @@ pub(super) fn check_round_trip(geometry: &Geometry, shared_places: bool) {
 fn check_service(drive: &mut Drive) {
     const REQUESTS: u64 = 20;
     const AT_ONCE: u64 = 10;
-    /// More steps than any request of this size takes.
+    /// More steps than ten queued requests of these sizes take.
     const STEPS_MAX: usize = 1000;
 
     let mut now = SimTime::ZERO;

@@ -4,10 +4,11 @@ use traxtent_layout::log::format::{Checkpoint, Summary, Superblock, reseal};
 use traxtent_layout::log::{BlockLocation, Cleaning, Log, LogOp, LogShape, Recovery, RecoveryStep};
 use traxtent_units::Lbn;
 
-const SECTOR: usize = 512;
+/// The size of a sector in bytes.
+const SECTOR_BYTES: usize = 512;
 
 /// The size of the device in bytes.
-const DEVICE: usize = 128 * SECTOR;
+const DEVICE_BYTES: usize = 128 * SECTOR_BYTES;
 
 /// A superblock, checkpoint or summary: decoded input is encoded and decoded again. Its checksum is
 /// corrected first, because hardly any input has a correct one.
@@ -16,7 +17,7 @@ pub(crate) fn structure(input: &[u8]) {
         id: 1,
         range: Lbn(0)..Lbn(128),
         shape: LogShape {
-            sector_bytes: SECTOR as u32,
+            sector_bytes: SECTOR_BYTES as u32,
             block_sectors: 1,
             grain_sectors: 1,
         },
@@ -50,19 +51,19 @@ pub(crate) fn structure(input: &[u8]) {
 
 /// A device in pieces, each of which has two bytes of offset in units of 64 bytes, one byte of
 /// length, and that many bytes. A log on it is refused or opened. If it is opened, its counts of
-/// live blocks are correct, and remain so while it is used.
+/// live blocks are correct after it has been used.
 pub(crate) fn image(input: &[u8]) {
-    let mut device = vec![0; DEVICE];
+    let mut device = vec![0; DEVICE_BYTES];
     let mut rest = input;
     while let [low, high, length, after @ ..] = rest {
-        let at = usize::from(u16::from_le_bytes([*low, *high])) * 64 % DEVICE;
+        let at = usize::from(u16::from_le_bytes([*low, *high])) * 64 % DEVICE_BYTES;
         let bytes = &after[..after.len().min((*length).into())];
         rest = &after[bytes.len()..];
-        let end = DEVICE.min(at + bytes.len());
+        let end = DEVICE_BYTES.min(at + bytes.len());
         device[at..end].copy_from_slice(&bytes[..end - at]);
     }
     // Structures may be longer than a sector.
-    for at in (0..DEVICE).step_by(SECTOR) {
+    for at in (0..DEVICE_BYTES).step_by(SECTOR_BYTES) {
         reseal(&mut device[at..]);
     }
     if let Some(mut log) = open(&mut device) {
@@ -71,8 +72,8 @@ pub(crate) fn image(input: &[u8]) {
 }
 
 fn open(device: &mut [u8]) -> Option<Log> {
-    let range = Lbn(0)..Lbn((DEVICE / SECTOR) as u64);
-    let mut step = Recovery::begin(range, SECTOR as u32, Cleaning::default());
+    let range = Lbn(0)..Lbn((DEVICE_BYTES / SECTOR_BYTES) as u64);
+    let mut step = Recovery::begin(range, SECTOR_BYTES as u32, Cleaning::default());
     loop {
         step = match step {
             RecoveryStep::Perform(op, recovery) => match recovery.complete(perform(device, op)) {
@@ -117,11 +118,11 @@ fn drain(log: &mut Log, device: &mut [u8]) {
 fn perform(device: &mut [u8], op: LogOp) -> Vec<u8> {
     match op {
         LogOp::Read { lbn, sectors } => {
-            let at = lbn.0 as usize * SECTOR;
-            device[at..at + sectors.0 as usize * SECTOR].to_vec()
+            let at = lbn.0 as usize * SECTOR_BYTES;
+            device[at..at + sectors.0 as usize * SECTOR_BYTES].to_vec()
         }
         LogOp::Write { lbn, data } => {
-            let at = lbn.0 as usize * SECTOR;
+            let at = lbn.0 as usize * SECTOR_BYTES;
             device[at..at + data.len()].copy_from_slice(&data);
             Vec::new()
         }

@@ -5,7 +5,8 @@ use traxtent_layout::tpl::{Config, DeviceStep, PartitionBounds, PartitionCount, 
 use traxtent_map::TrackMap;
 use traxtent_units::{Lbn, Sectors};
 
-const SECTOR: usize = 160;
+/// The size of a sector in bytes.
+const SECTOR_BYTES: usize = 160;
 
 /// A header: decoded input is encoded and decoded again. Its checksum is corrected first.
 pub(crate) fn header(input: &[u8]) {
@@ -30,12 +31,12 @@ pub(crate) fn table(input: &[u8]) {
         let end = device.len().min(at + bytes.len());
         device[at..end].copy_from_slice(&bytes[..end - at]);
     }
-    for at in (0..device.len()).step_by(SECTOR) {
-        reseal(&mut device[at..at + SECTOR]);
+    for at in (0..device.len()).step_by(SECTOR_BYTES) {
+        reseal(&mut device[at..at + SECTOR_BYTES]);
     }
     let mut read = |lbn: Lbn, sectors: Sectors| {
-        let from = (lbn.0 as usize).checked_mul(SECTOR)?;
-        let length = (sectors.0 as usize).checked_mul(SECTOR)?;
+        let from = (lbn.0 as usize).checked_mul(SECTOR_BYTES)?;
+        let length = (sectors.0 as usize).checked_mul(SECTOR_BYTES)?;
         device
             .get(from..from.checked_add(length)?)
             .map(<[u8]>::to_vec)
@@ -43,7 +44,7 @@ pub(crate) fn table(input: &[u8]) {
     match Tpl::open(
         map.clone(),
         map.first()..map.end(),
-        SECTOR as u32,
+        SECTOR_BYTES as u32,
         &mut read,
     ) {
         Ok(opened) => use_it(opened.tpl),
@@ -63,7 +64,7 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
     let bounds = PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds");
     let config = Config {
         id: 1,
-        sector_bytes: SECTOR as u32,
+        sector_bytes: SECTOR_BYTES as u32,
         page_sectors: 1,
         block_sectors: 2,
         bounds,
@@ -72,18 +73,18 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
     let layout = Tpl::format(map.clone(), map.first()..map.end(), &config);
     let (_, steps) = layout.expect("a layout");
     // The table occupies the first tracks.
-    let mut device = vec![0; 300 * SECTOR];
+    let mut device = vec![0; 300 * SECTOR_BYTES];
     for step in steps {
         if let DeviceStep::Table { lbn, bytes } = step {
-            let at = lbn.0 as usize * SECTOR;
+            let at = lbn.0 as usize * SECTOR_BYTES;
             device[at..at + bytes.len()].copy_from_slice(&bytes);
         }
     }
     device
 }
 
-/// Checks that every block has its replicas on its track and can be prepared and written, and that
-/// tracks can be split and merged.
+/// Checks that blocks can be prepared and written and have a place for each current replica, and
+/// that tracks can be synchronized, merged, filled and split.
 fn use_it(mut tpl: Tpl) {
     let blocks = tpl.shape().blocks();
     for block in (0..blocks).step_by(7) {

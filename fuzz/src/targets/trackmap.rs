@@ -4,8 +4,8 @@ use traxtent_layout::Partition;
 use traxtent_map::{MapFile, TrackMap, differences, seal};
 use traxtent_units::Lbn;
 
-/// The number of tracks that are checked; a short text may describe very many.
-const SOME: usize = 1000;
+/// The largest number of tracks that are checked; a short text may describe very many.
+const CHECKED_MAX: usize = 1000;
 
 /// A map file: parsed input is written and parsed again. Text gets a correct checksum first,
 /// because hardly any input has one.
@@ -57,7 +57,7 @@ pub(crate) fn csv(input: &[u8]) {
 /// Asserts that tracks are consecutive and are found by index and by LBN.
 fn consistent(map: &TrackMap) {
     let mut next = map.first();
-    for track in map.tracks().take(SOME) {
+    for track in map.tracks().take(CHECKED_MAX) {
         assert_eq!(track.first_lbn, next);
         next = track.end();
         assert_eq!(map.track(track.index), Some(track));

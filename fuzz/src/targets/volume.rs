@@ -58,7 +58,8 @@ pub(crate) fn order(input: &[u8]) {
     }
 }
 
-/// A record of the journal, at the beginning of a longer input.
+/// A record of the journal, at the beginning of the input. An accepted record is sealed and read
+/// again.
 pub(crate) fn record(input: &[u8]) {
     let volume = input
         .get(16..32)

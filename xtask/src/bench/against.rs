@@ -12,8 +12,8 @@ use crate::shell;
 /// The number of times that each program runs. The programs alternate.
 const ROUNDS: usize = 7;
 
-/// Builds the benchmark `bench` of `commit` and of this checkout, runs both alternately with
-/// `arguments`, and prints the ratio of each rate that they print in `unit`.
+/// Builds the benchmark `bench` of `commit` and of this checkout, and runs both alternately with
+/// `arguments`. For each rate in `unit` that they print, prints both medians and the ratio.
 pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -> Result<()> {
     let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;
     let folder = shell::target_dir().join("against").join(&commit);

@@ -1,4 +1,4 @@
-//! The time of a clean release build on two cores, including dependencies.
+//! The time of a clean release build with two jobs, including dependencies.
 
 use std::fs;
 use std::time::Instant;

@@ -28,7 +28,7 @@ struct FrontEnd {
     fio: &'static str,
     /// A shell command that prints the logical and the physical sector size.
     sectors: &'static str,
-    /// A file that the front end needs.
+    /// A file without which the front end does not work, if any.
     needs: Option<&'static str>,
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::nbd::{Bench, Load, Served, Server};
 use crate::shell;
 
-/// The duration of a job, and the drives.
+/// The options of the benchmark.
 #[derive(clap::Args)]
 pub(super) struct Options {
     /// Duration of each job in seconds
@@ -23,7 +23,7 @@ pub(super) struct Options {
     drives: Vec<String>,
 }
 
-/// The largest accepted difference between a served and a simulated drive.
+/// The largest accepted relative difference between the rates of a served and a simulated drive.
 const TOLERANCE: f64 = 0.05;
 /// Jobs of fio: pattern, block size, depth, workload specification, and whether the simulation
 /// includes the client's turnaround as think time.
@@ -59,11 +59,11 @@ const DEVICE_JOBS: [(&str, u64, &str, bool); 6] = [
     ("fio", 1 << 20, "sequential,size=1MiB", false),
 ];
 
-/// The longest time in milliseconds that counts as a client's turnaround. Longer ones are pauses
-/// between one program and the next.
+/// Shorter times, in milliseconds, count as a client's turnaround. Others are pauses between one
+/// program and the next.
 const TURNAROUND_MAX_MS: f64 = 10.0;
 
-/// The size of the kernel's reads when it looks for partition tables.
+/// The largest size in bytes of the kernel's reads when it looks for partition tables.
 const PROBE_BYTES: u64 = 4 << 10;
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
@@ -100,9 +100,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         }
     }
     if !can_attach {
-        println!(
-            "loop device: skipped: only root may attach loop devices, or there is no /dev/fuse"
-        );
+        println!("loop device: skipped: it needs root, /dev/fuse and /dev/loop-control");
     }
     println!(
         "Ratios must be within {TOLERANCE} of 1. In sequential jobs of 4k, the think time of the simulated host is the client's \
@@ -204,7 +202,8 @@ impl JobBench {
     }
 
     /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format. The
-    /// pauses are the client's turnarounds. Returns their mean in microseconds.
+    /// pauses are the client's turnarounds. Returns the mean of those below [`TURNAROUND_MAX_MS`],
+    /// in microseconds.
     fn write_trace(&self) -> Result<f64> {
         let mut requests = self.requests()?;
         // The kernel opens and closes a device with flushes.

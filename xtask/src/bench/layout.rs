@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::shell;
 
-/// Measures each allocator on drives with more than a million tracks.
+/// Measures each allocator, and the table, on drives with more than a million tracks.
 pub(super) fn run(seed: u64) -> Result<()> {
     shell::run(shell::bench("traxtent-sim", "layout").arg(seed.to_string()))
 }

@@ -37,15 +37,16 @@ enum Part {
 const SHARE_LEAST: f64 = 0.8;
 /// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;
-/// The bytes of a file, or of the volume's members together.
-const SIZE: u64 = 512 << 20;
+/// The size of the plain file in bytes. Each of the volume's four members has a quarter of it and
+/// 1 MiB more.
+const SIZE_BYTES: u64 = 512 << 20;
 
 /// The loads of fio: name, pattern, block, block in bytes, queue depth.
 const LOADS: [(&str, &str, &str, f64, u32); 4] = [
-    ("1 MB sequential read", "read", "1m", 1048576.0, 4),
-    ("1 MB sequential write", "write", "1m", 1048576.0, 4),
-    ("4 KB random read", "randread", "4k", 4096.0, 32),
-    ("4 KB random write", "randwrite", "4k", 4096.0, 32),
+    ("1 MiB sequential read", "read", "1m", 1048576.0, 4),
+    ("1 MiB sequential write", "write", "1m", 1048576.0, 4),
+    ("4 KiB random read", "randread", "4k", 4096.0, 32),
+    ("4 KiB random write", "randwrite", "4k", 4096.0, 32),
 ];
 
 /// A directory that is deleted when it goes out of scope.
@@ -91,10 +92,10 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
         fs::File::create(&path)?.set_len(bytes)?;
         Ok(path.display().to_string())
     };
-    let plain = file("plain", SIZE)?;
+    let plain = file("plain", SIZE_BYTES)?;
     let mut members = Vec::new();
     for name in ["a", "b", "c", "d"] {
-        members.push(file(name, SIZE / 4 + (1 << 20))?);
+        members.push(file(name, SIZE_BYTES / 4 + (1 << 20))?);
     }
     let mut create = Command::new(&bench.traxtent);
     create.args(["volume", "create", "--level", "raid-0", "--chunk", "64K"]);
@@ -116,7 +117,7 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
         for _ in 0..ROUNDS {
             for (number, side) in sides.iter().enumerate() {
                 let server = bench.serve(side)?;
-                let size = format!("--size={}", SIZE - (1 << 20));
+                let size = format!("--size={}", SIZE_BYTES - (1 << 20));
                 bench.fio(&server, Load::new("write", "1m", 4), &[&size])?;
                 let before = server.processor_seconds()?;
                 let time = format!("--runtime={seconds}");

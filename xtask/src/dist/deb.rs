@@ -10,8 +10,8 @@ use super::{Artifacts, DOC, MAN, clear, entries};
 use crate::shell;
 use crate::tally::Tally;
 
-/// The libraries that the binary may need, and the packages that contain them. Users of the tarball
-/// would have to install any others.
+/// The libraries that the shipped files may need, and the packages that contain them. Users of the
+/// tarball would have to install any others.
 const LIBRARIES: &[(&str, &str)] = &[
     ("libc.so.6", "libc6"),
     ("libm.so.6", "libc6"),
@@ -35,8 +35,8 @@ const LINT_SUPPRESSED: &[&str] = &[
 
 const MAINTAINER: &str = "The traxtent developers <traxtent@users.noreply.invalid>";
 
-/// Returns the packages that the files depend on. Fails if they need a library that is not in the
-/// list.
+/// Returns the packages that the files depend on. Fails if they need a library that is not in
+/// [`LIBRARIES`].
 pub(super) fn libraries(files: &[&Path]) -> Result<String> {
     let (mut packages, mut glibc) = (Vec::new(), None);
     for file in files {
@@ -150,7 +150,7 @@ fn control(
     ))
 }
 
-/// Returns the changelog in Debian's format, which has less content than the project's own.
+/// Returns the changelog in Debian's format, which only refers to the project's own.
 fn changelog(artifacts: &Artifacts) -> Result<String> {
     let date = shell::output(
         "date",

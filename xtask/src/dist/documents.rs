@@ -1,4 +1,5 @@
-//! The documents in the packages, without links to files that the packages do not contain.
+//! The documents in the packages. Links in [`FILES`] to files that the packages do not contain are
+//! removed.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub(super) fn lay_out(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces each link to a file that does not exist by its text.
+/// Replaces each link to a file that does not exist with its text.
 fn without_dead_links(text: &str, exists: impl Fn(&str) -> bool) -> String {
     let (mut written, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("](") {
@@ -91,7 +92,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Are links of other kinds, and brackets that are no links, kept?
+    /// Are links of other kinds, and brackets that are not links, kept?
     #[test]
     fn other_text_is_kept() {
         let text = "a [b](c.md) [d](gone.md#e), [f](#g), [h](https://i), x[1](y";

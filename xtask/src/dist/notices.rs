@@ -48,7 +48,7 @@ struct Library {
 }
 
 impl Library {
-    /// Returns the texts of the files that are named as licence or notice.
+    /// Returns the texts of the files that are named as a licence or notice.
     fn texts(&self) -> Result<BTreeSet<String>> {
         let mut texts = BTreeSet::new();
         for entry in
@@ -92,7 +92,7 @@ fn built_in() -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Returns every library of the workspace that comes from elsewhere.
+/// Returns the libraries that the workspace uses, sorted by name, without its own crates.
 fn libraries() -> Result<Vec<Library>> {
     let mut cargo = shell::cargo();
     let metadata = shell::stdout_of(cargo.args(["metadata", "--format-version", "1", "--locked"]))?;

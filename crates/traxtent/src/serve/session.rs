@@ -14,7 +14,8 @@ use traxtent_server::service::Export;
 use super::front_ends::{FrontEndArgs, FrontEnds};
 use crate::failure::{Failure, Result, note, warn};
 
-/// The environment variable that identifies the guardian to the server of a volume.
+/// The environment variable that tells the server of a volume the guardian's process ID and the
+/// directory for its sockets.
 pub(super) const GUARDIAN_VARIABLE: &str = "TRAXTENT_GUARDIAN";
 
 /// The time between the signal that asks a command to end and the one that kills it.
@@ -104,7 +105,7 @@ impl Session {
     /// everything. Returns the command's status, and the result of stopping.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be run.
+    /// Returns an error if the command cannot be run or killed.
     pub(crate) fn run(
         mut self,
         command: &[String],
@@ -128,8 +129,8 @@ impl Session {
         Ok((ended?, stopped))
     }
 
-    /// Waits for a signal that ends the session; after Ctrl-C, also until files and devices are no
-    /// longer in use. Writes receipts when requested by SIGUSR1.
+    /// Waits for a signal that ends the session; after Ctrl-C, also until files and loop devices
+    /// are no longer in use. Writes receipts when requested by SIGUSR1.
     fn wait_for_end(&mut self) {
         for signal in self.signals.0.forever() {
             match signal {
@@ -141,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Waits until files and devices are no longer in use, or for another signal that ends the
+    /// Waits until files and loop devices are no longer in use, or for another signal that ends the
     /// session.
     fn wait_for_users(&mut self) {
         let Err(error) = self.front_ends.unmount() else {

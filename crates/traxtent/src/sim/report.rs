@@ -12,7 +12,8 @@ use crate::table::{Side, Table};
 /// The results of all cases.
 pub(crate) struct Report<'a> {
     pub(crate) cases: &'a [Case],
-    /// For each case that writes parts of physical sectors, the keys that avoid this.
+    /// For each case, the keys with which its writes cover whole physical sectors; `None` if none
+    /// are needed or known.
     pub(crate) remedies: &'a [Option<String>],
     /// The figures of each case.
     pub(crate) figures: &'a [Figures],

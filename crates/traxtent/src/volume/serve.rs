@@ -146,7 +146,7 @@ fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Optio
     opened.map(Some).map_err(failure)
 }
 
-/// Warns about failed members and lost data of a volume to be served.
+/// Warns about failed or unrebuilt members and lost data of a volume to be served.
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;

@@ -12,9 +12,9 @@ use traxtent_units::Count;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// The smallest unused space of a member that is reported. Even members of equal size have some
-/// space after their last stripe.
-const UNUSED_SHOWN: u64 = 1 << 20;
+/// The smallest unused space of a member that is reported, in bytes. Even members of equal size
+/// have some space after their last stripe.
+const UNUSED_BYTES_MIN: u64 = 1 << 20;
 
 /// Prints the outcome of a rebuild, a sync or a scrub, and returns the failure for the exit status.
 /// `signal` is the signal that interrupted the work, if any.
@@ -66,7 +66,7 @@ fn different_rows(progress: &volume::MaintenanceProgress) -> u64 {
     progress.wrong_rows + progress.unreadable_rows + progress.lost_rows
 }
 
-/// Describes a number of rows that differ.
+/// Formats a number of rows with differences.
 fn rows_with_differences(rows: u64) -> String {
     match rows {
         1 => "1 row with a difference".to_owned(),
@@ -74,7 +74,7 @@ fn rows_with_differences(rows: u64) -> String {
     }
 }
 
-/// Returns the outcome of a complete scrub in one line.
+/// Returns the outcome of a complete scrub in one line; `None` for other work.
 fn scrub_summary(progress: &volume::MaintenanceProgress) -> Option<String> {
     if progress.work != MaintenanceKind::Scrub || !progress.done {
         return None;
@@ -334,7 +334,7 @@ fn space_lines(status: &VolumeStatus) -> Vec<String> {
         ));
     }
     let members = status.members.iter();
-    let members = members.filter(|one| unused(one) >= UNUSED_SHOWN);
+    let members = members.filter(|one| unused(one) >= UNUSED_BYTES_MIN);
     let members: Vec<String> = members
         .map(|one| {
             let path = one.path.as_ref();
