@@ -1,13 +1,13 @@
 //! The requests that a simulation issues, and their times: synthetic workloads and traces.
 //!
-//! - [`WorkloadSpec`] is workload grammar 2, the line or TOML table in which a synthetic workload
-//!   is written. [`RequestGenerator`] makes its requests and [`Synthetic`] schedules them.
+//! - [`WorkloadSpec`] is a synthetic workload, read from a line or a TOML table in workload
+//!   grammar 2. [`RequestGenerator`] makes its requests and [`Synthetic`] schedules them.
 //! - [`TraceReader`] reads traces of real disks, and [`Replay`] schedules them.
 //! - [`Synthio`] is DiskSim's synthetic workload of several processes.
 //!
 //! # Invariants
 //! [`Synthetic`], [`Replay`] and [`Synthio`] implement [`RequestSource`]: they report when their
-//! next request is due, and receive completions. They read no clock and no file. The same
+//! next request is due, and receive completions. They read no clock and open no file. The same
 //! specification and seed give the same requests on every machine.
 #![forbid(unsafe_code)]
 

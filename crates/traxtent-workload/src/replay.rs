@@ -14,8 +14,8 @@ pub enum ReplayPace {
         /// The speed-up; 2 is twice as fast as recorded.
         speed: f64,
     },
-    /// Each record is issued once its recorded pause after the previous completion has passed; the
-    /// first at time 0.
+    /// Each record is issued once the pause recorded with the previous one has passed since the
+    /// completion of that one; the first is issued at time 0.
     ///
     /// If the trace records arrivals and measured times instead of pauses, the pause is the time
     /// from the measured completion of one record to the arrival of the next, and 0 if the next
@@ -24,7 +24,7 @@ pub enum ReplayPace {
     SemiClosed,
     /// As fast as completions allow.
     Closed {
-        /// The number of requests that are always outstanding.
+        /// The number of requests that are kept outstanding.
         outstanding: u32,
     },
 }
@@ -95,7 +95,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
         }
     }
 
-    /// The trace reader, which holds the warnings.
+    /// Returns the iterator over the records, such as a trace reader, which holds the warnings.
     pub fn records(&self) -> &I {
         &self.records
     }

@@ -112,7 +112,7 @@ enum Flow {
 /// Times between requests.
 #[derive(Clone)]
 enum Times {
-    /// Always the same. Converted once, because it is drawn for every request.
+    /// Always the same. It is converted to a span only once, for speed.
     Constant(Span),
     Drawn(Distribution),
 }

@@ -135,10 +135,10 @@ pub enum WorkloadRegion {
 /// The rule that determines when requests are issued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalModel {
-    /// The number of outstanding requests is fixed. Each completion is followed by the next request
-    /// after a pause (in ms).
+    /// The number of outstanding requests is limited. Each completion is followed by a pause, and
+    /// then by the next request.
     Closed {
-        /// The number of outstanding requests.
+        /// The number of requests that are outstanding if none is pausing.
         outstanding: u32,
         /// The pause in milliseconds.
         think: Distribution,
@@ -236,7 +236,8 @@ pub enum WorkloadProblem {
         /// The text found.
         text: String,
     },
-    /// Keys that exclude each other, or a key that needs another.
+    /// Keys that contradict each other, a key that needs another, or requests that do not fit the
+    /// drive.
     #[error("{key}: {reason}")]
     Conflict {
         /// The key.
@@ -397,7 +398,7 @@ impl WorkloadSpec {
         self.check()
     }
 
-    /// Sets a key that occurs in the same text as the keys in `seen`.
+    /// Sets a key that occurs in the same text as the keys in `seen`, and adds it to them.
     pub(super) fn set_once<'a>(
         &mut self,
         seen: &mut Vec<&'a str>,
@@ -427,7 +428,7 @@ impl WorkloadSpec {
     /// Checks the constraints between keys.
     ///
     /// # Errors
-    /// Returns an error if keys exclude each other, or a key that another needs is missing.
+    /// Returns an error if keys contradict each other, or if a key that another needs is missing.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let conflict = |key, reason: &str| {
             Err(WorkloadError::from(WorkloadProblem::Conflict {

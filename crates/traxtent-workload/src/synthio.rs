@@ -17,7 +17,8 @@
 //!     device.
 //! - A size is the integer part of a draw of `sizes`, rounded up to blocks. If an address and size
 //!   do not fit, or the size is zero, both are redrawn together.
-//! - Each request is critical with probability `critical`, else limited with probability `limited`.
+//! - Each request is critical with probability `critical`, limited with probability `limited`, and
+//!   otherwise plain.
 //!
 //! # Times at which it issues them
 //! A generator is a process that first computes for a draw of the inter-arrival time that belongs
@@ -26,12 +27,11 @@
 //! process continues immediately after a plain request (an open process), and at the completion of
 //! a critical one (a closed process).
 //! - After a **critical** request the process waits for its completion.
-//! - After a **limited** request it continues computing for a draw of `limits`, then waits for the
-//!   completion if the request is still outstanding. DiskSim counts this time down only within a
-//!   single inter-arrival time, from its beginning. The limit is the request's own inter-arrival
-//!   time plus the draw of `limits`, and it expires within a later inter-arrival time only if that
-//!   one alone is longer than the limit. This is kept because DiskSim's published results depend on
-//!   it.
+//! - After a **limited** request it continues. It later waits for the completion, if the request is
+//!   still outstanding when its limit expires. The limit is the request's own inter-arrival time
+//!   plus a draw of `limits`. DiskSim counts it down only within a single later inter-arrival time,
+//!   from its beginning, so the limit expires only if that one alone is longer. This is kept
+//!   because DiskSim's published results depend on it.
 //! - With `system_calls`, the process computes for the given times before and after a critical
 //!   request.
 //!
@@ -46,9 +46,9 @@
 //! matter of chance: DiskSim's synthmixed has a median mean response time of 22.1 ms over 41 seeds,
 //! with a range of 21.1 to 45.5 ms.
 //!
-//! The workload ends when `count` requests have been made, or when a process continues at `time` or
-//! later. DiskSim then stops immediately and drops the outstanding requests; here the driver may let
-//! them complete.
+//! The workload ends when a process would make another request although `count` have been made, or
+//! at `time` or later. DiskSim then stops immediately and drops the outstanding requests; here the
+//! driver may let them complete.
 //!
 //! Left out: generators that read trace files (dead code in DiskSim), times of interrupt handlers
 //! and context switches (zero in DiskSim), clock interrupts (without effect).
@@ -266,7 +266,7 @@ impl Synthio {
         Ok(synthio)
     }
 
-    /// Assigns the next runnable process to an idle processor.
+    /// Assigns the next runnable process to a processor, which becomes idle if there is none.
     fn dispatch(&mut self, processor: usize, now: SimTime) {
         let process = self.runnable.pop_front();
         self.processors[processor].process = process;
@@ -397,8 +397,8 @@ impl Process {
         (gap, made)
     }
 
-    /// Draws start and size until they fit. Returns the first block after a thousand draws that do
-    /// not fit.
+    /// Draws start and size, in blocks, until they fit. If 1,000 draws do not fit, returns block 0
+    /// and a size of 1.
     fn place(
         &self,
         rng: &mut Rng,

@@ -12,8 +12,9 @@ impl WorkloadSpec {
     /// Tables with `grammar = 1` have the defaults of grammar 1.
     ///
     /// # Errors
-    /// Returns an error with its line if the text is not TOML, `kind` is missing, the version does
-    /// not know the grammar or a key, a value is invalid, or the values contradict one another.
+    /// Returns an error with its line if the text is not TOML, if `kind` is missing, if the
+    /// grammar, the kind or a key is unknown, if a value is invalid, or if the values contradict
+    /// one another.
     pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         read(text)
     }

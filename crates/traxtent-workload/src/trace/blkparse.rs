@@ -2,10 +2,10 @@
 //!
 //! A line holds the device as major,minor; processor; sequence number; seconds; process; action;
 //! RWBS; then, for requests, `sector + sectors` of 512 bytes, and `[process name]`. Lines whose
-//! action is the chosen event are requests. Completions (`C`) give their measured times, and a
-//! requeued request (`R`) is withdrawn until it is dispatched again. Messages, merges and other
-//! actions are skipped, as are discards and requests that only carry a command to the drive. The
-//! summary after the events ends the trace.
+//! action is the chosen event are requests. Completions (`C`) give their measured times. If the
+//! event is the dispatch, a requeued request (`R`) is withdrawn until it is dispatched again.
+//! Messages, merges and other actions are skipped, as are discards and requests that only carry a
+//! command to the drive. The summary after the events ends the trace.
 //!
 //! RWBS, as the kernel writes it: a leading F requests a flush first, then comes R, W, D (discard)
 //! or N, and a later F forces unit access. A flush before a write becomes a request of its own.
@@ -33,14 +33,15 @@ use traxtent_units::{SimTime, Span};
 /// 20 bits.
 const MINOR_BITS: u32 = 20;
 
-/// The maximum number of requests that one completion covers; the segments of a request are fewer.
+/// The maximum number of queued requests that one completion covers. The kernel merges fewer,
+/// because it limits the segments of a request.
 const MERGED_MAX: usize = 1024;
 
 pub(super) struct Blkparse {
     sector_bytes: u32,
     action: &'static str,
     origin: Option<u64>,
-    /// The time by which the last record arrived before the first one.
+    /// The time by which the record returned last precedes the first one; 0 if it does not.
     pub(super) before_origin: Span,
     ended: bool,
     outstanding: Outstanding,

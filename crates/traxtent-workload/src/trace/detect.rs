@@ -7,7 +7,7 @@ use super::{TraceFormat, blkparse, disksim, fio, fio_latency, log, msr, spc, srt
 /// The maximum number of bytes that [`detect`] uses.
 pub const DETECT_BYTES: usize = 16 * 1024;
 
-/// The number of lines that are tried.
+/// The maximum number of lines that are tried.
 const LINES_TRIED: usize = 20;
 
 /// Detects the format of a trace from its first [`DETECT_BYTES`] bytes, or all of them if there are
@@ -60,7 +60,7 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
         return Ok(TraceFormat::RequestLog);
     }
     let tried: Vec<_> = TraceFormat::all()
-        .map(|format| (format, reads(format, whole)))
+        .map(|format| (format, fit_of(format, whole)))
         .collect();
     let fits = |least| tried.iter().find(|(_, fit)| *fit >= least);
     // If a format parses the first line, or finds an empty request there, reading the trace in that
@@ -85,11 +85,11 @@ enum Fit {
     No,
     /// The first line fits or is an empty request, but a later line does not fit.
     FirstLine,
-    /// All lines fit, and there is at least one.
+    /// All lines tried fit, and there is at least one.
     All,
 }
 
-fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
+fn fit_of(format: TraceFormat, bytes: &[u8]) -> Fit {
     let so_far = |tried: usize| if tried > 0 { Fit::FirstLine } else { Fit::No };
     let mut lines = TraceInput::new(format, bytes);
     let mut origin = None;

@@ -81,10 +81,10 @@ pub enum TraceProblem {
         /// The values expected, with the bound.
         expected: String,
     },
-    /// A line or record of the wrong shape.
+    /// A line or record of the wrong shape, or one too late after the first.
     #[error("{expected}")]
     Malformed {
-        /// The shape expected, and the one found.
+        /// A description of the problem, such as the shape expected and the one found.
         expected: String,
     },
     /// A file that ends within a record or before the first one.

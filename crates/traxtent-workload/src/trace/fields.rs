@@ -12,7 +12,8 @@ pub(super) const PS_PER_US: u64 = 1_000_000;
 pub(super) const PS_PER_MS: u64 = 1_000_000_000;
 pub(super) const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The longest trace: half of what the simulator's clock can hold, so that sums do not overflow.
+/// The largest time in a trace: half of what the simulator's clock can hold, so that sums do not
+/// overflow.
 pub(super) const TIME_MAX_PS: u64 = u64::MAX / 2;
 
 impl Line<'_> {
@@ -105,7 +106,8 @@ impl Line<'_> {
     }
 }
 
-/// Returns the sectors that cover the bytes, or `None` for no bytes or too many.
+/// Returns the sectors that cover the bytes, or `None` if there are no bytes, too many, or any
+/// beyond the largest LBN.
 pub(super) fn covering(offset: u128, length: u128, sector_bytes: u32) -> Option<(Lbn, u32)> {
     let sector = u128::from(sector_bytes);
     let first = offset / sector;

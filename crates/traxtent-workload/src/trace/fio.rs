@@ -19,10 +19,10 @@ use super::lines::{Line, TraceInput};
 use traxtent_units::SimTime;
 use traxtent_units::request::{Op, Request};
 
-/// More files than a fio job has. Their names are kept in memory.
+/// The maximum number of files, whose names are kept in memory. A fio job has fewer.
 const FILES_MAX: usize = 16_384;
 
-/// The longest path in Linux.
+/// The longest file name in bytes: the longest path in Linux.
 const NAME_BYTES_MAX: usize = 4096;
 
 pub(super) const V2: &str = "fio version 2 iolog";

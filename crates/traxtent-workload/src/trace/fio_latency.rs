@@ -10,10 +10,11 @@
 //! (slat), one for completion (clat) and one for their sum (lat), which look the same. clat holds
 //! the times of the drive.
 //!
-//! Arrivals: the time of issue if there is one. Otherwise the completion is placed in its
-//! millisecond as early as a single outstanding request allows: after the previous completion and
-//! the request's own latency. The log of a job with one outstanding request thereby gets exact
-//! latencies, the recorded order, and pauses that are right to a millisecond.
+//! Arrivals: the time of issue if there is one. Otherwise the arrival is the completion minus the
+//! latency. The completion is placed in its millisecond as early as a single outstanding request
+//! allows: after the previous completion and the request's own latency. The log of a job with one
+//! outstanding request thereby gets exact latencies, the recorded order, and pauses that are right
+//! to a millisecond.
 
 use std::io::BufRead;
 
@@ -25,7 +26,7 @@ use super::reorder::Reorder;
 use traxtent_units::Span;
 use traxtent_units::request::{Op, Request};
 
-/// The fields up to the offset, and the priority.
+/// The number of fields up to the priority, which follows the offset.
 const FIELDS: usize = 6;
 
 pub(super) struct FioLatency {

@@ -97,8 +97,8 @@ impl<R: BufRead> TraceInput<R> {
         Ok(self.fill(&mut byte)?.then_some(byte[0]))
     }
 
-    /// Fills `words` with big-endian words. Returns false at the end of the input. The input can
-    /// end only before the first word of a record.
+    /// Fills `words` with big-endian words. Returns false if the input ends before the first word
+    /// of a record. Any other end is an error.
     pub(super) fn words(
         &mut self,
         words: &mut [u32],
@@ -218,8 +218,8 @@ impl Line<'_> {
         }
     }
 
-    /// Returns the fields separated by commas or blanks. There must be exactly `N` of them, unless
-    /// `more` allows further ones after them.
+    /// Returns the fields, separated by commas if `comma` is set, otherwise by blanks. There must
+    /// be exactly `N` of them, unless `more` allows further ones after them.
     pub(super) fn split<const N: usize>(
         &self,
         comma: bool,

@@ -6,9 +6,9 @@
 //! at recorded arrivals reproduces the logged completions.
 //!
 //! Rows are in order of completion; records are returned in the order of their numbers. Rows are
-//! held until the one with the next number arrives, but at most [`ROWS_HELD_MAX`] of them. If
-//! numbers are missing (the log of a run with a warm-up, or a truncated log), the record with the
-//! lowest number is returned.
+//! held until the one with the next number has been read. If that number is missing (the log of a
+//! run with a warm-up, or a truncated log), the record with the lowest number is returned once
+//! [`ROWS_HELD_MAX`] rows are held or the log has ended.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

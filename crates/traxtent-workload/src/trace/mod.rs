@@ -177,8 +177,8 @@ pub enum BlkparseEvent {
 pub struct TraceOptions {
     /// The size of the simulated drive's logical sectors.
     pub sector_bytes: u32,
-    /// The number of the drive's logical sectors, or 0. Only traces without disk addresses need it
-    /// ([`ColumnSpec::file`]).
+    /// The number of the drive's logical sectors, or 0 if it is unknown. Only traces without disk
+    /// addresses need it ([`ColumnSpec::file`]).
     pub capacity_sectors: u64,
     /// The blkparse event that counts as the arrival.
     pub blkparse_event: BlkparseEvent,
@@ -285,8 +285,8 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] records have been read
-    /// or the trace has ended.
+    /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] gaps have been read or
+    /// the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {
         self.gaps.warning()
     }

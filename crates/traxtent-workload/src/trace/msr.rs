@@ -20,7 +20,7 @@ pub(super) struct Msr {
     sector_bytes: u32,
     /// The file time of the first record.
     origin: Option<u64>,
-    /// The time by which the last record arrived before the first one.
+    /// The time by which the record returned last precedes the first one; 0 if it does not.
     pub(super) early: Span,
 }
 

@@ -3,7 +3,7 @@
 //! DiskSim ends a run at an arrival before that of an earlier record, in any of its formats. The
 //! Storage Performance Council's format and fio's iolog are written in order of time. In all of
 //! these, a step back means a damaged file, or two joined ones. MSR Cambridge's records, blkparse's
-//! events and our own log are gathered from several processors or threads. A step back of some
+//! events and our own log are gathered from several processors or threads. A step back of a few
 //! microseconds is normal there, so these are counted. The records of fio's latency logs and of
 //! specified columns are sorted as far as memory permits, and the rest is counted.
 

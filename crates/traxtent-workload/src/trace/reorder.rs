@@ -1,8 +1,8 @@
 //! Records in order of arrival, from a file in order of completion.
 //!
 //! A log that writes each request when it completes has requests out of the order of their
-//! arrivals. Records are held until [`RECORDS_HELD_MAX`] later ones have been read, and returned in
-//! order of arrival; records with the same arrival keep the order of the file.
+//! arrivals. Up to [`RECORDS_HELD_MAX`] records are held, and returned in order of arrival; records
+//! with the same arrival keep the order of the file.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Reorder {
     pushed: u64,
     /// The time from which arrivals count, once the first record has been returned.
     origin_ps: Option<i128>,
-    /// The time by which the last record arrived before the first one.
+    /// The time by which the record returned last precedes the first one; 0 if it does not.
     pub(super) early: Span,
 }
 
@@ -42,8 +42,8 @@ impl Reorder {
         self.held.len() >= RECORDS_HELD_MAX
     }
 
-    /// Returns the record that arrived first, with its arrival, and makes it the last record of the
-    /// input.
+    /// Returns the record that arrived first, with its arrival set. The position of `lines` becomes
+    /// that of the record.
     pub(super) fn pop<R: std::io::BufRead>(
         &mut self,
         lines: &mut TraceInput<R>,

@@ -1,16 +1,16 @@
 //! A plausibility check of measured times in formats whose unit may be wrong.
 //!
-//! After [`RESPONSES_CHECKED`] records (or at the end) the measured times are judged:
+//! The first [`RESPONSES_CHECKED`] measured times (or all of them, if there are fewer) are judged:
 //! - too short, if their median is below 10 µs: no interface of a disk delivers a sector that fast;
 //! - too long, if their median is above 5 s;
-//! - too many outstanding, if the measured times together are more than 256 times as long as the
-//!   trace (Little's law). Linux queues at most 256 requests of a disk (`nr_requests`). The unit of
-//!   arrivals or that of measured times is then wrong.
+//! - too many outstanding, if their sum is more than 256 times as long as the time from the first
+//!   to the last of these arrivals (Little's law). Linux queues at most 256 requests of a disk
+//!   (`nr_requests`). The unit of arrivals or that of measured times is then wrong.
 
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};
 
-/// The number of measured times that are judged.
+/// The maximum number of measured times that are judged.
 pub const RESPONSES_CHECKED: usize = 1000;
 
 /// The smallest number of measured times that permits a judgement.

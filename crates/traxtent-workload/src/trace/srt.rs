@@ -3,7 +3,7 @@
 //!
 //! A text header ends with a form feed; `hpl2` files have no header and begin with a record.
 //! Records are big-endian 32-bit words: size in bytes, version (high half) and type, seconds and µs
-//! since the beginning, µs from there to the start and to the end of service, bytes, address,
+//! since the beginning, µs from this time to the start and to the end of service, bytes, address,
 //! device, driver, cylinder, flags (bit 0 marks a read), origin. Version 4 adds the queue length.
 //! Suspect records, which are skipped as in DiskSim, add a word of flags.
 //!
@@ -34,7 +34,7 @@ const SUSPECT_IO: u32 = 4;
 /// The number of words of a record after id and size: seconds, µs, and nine more.
 const WORDS: usize = 11;
 /// The index of the word that holds the length.
-const BYTES: usize = 4;
+const LENGTH_WORD: usize = 4;
 
 pub(super) struct Srt {
     sector_bytes: u32,
@@ -105,7 +105,7 @@ impl Srt {
             lines.words(&mut rest[..(size as usize - 52) / 4], false)?;
             if id & 0xffff == SHORT_IO {
                 lines.set_position(place);
-                if body[BYTES] == 0 {
+                if body[LENGTH_WORD] == 0 {
                     return Err(at(TraceProblem::Empty { unit: "bytes" }));
                 }
                 let record = self.record(&body, unit_bytes).map(Some);
@@ -120,7 +120,8 @@ impl Srt {
         }
     }
 
-    /// Reads the header, if there is one, and the first two words after it.
+    /// Reads the header, if there is one, and the first two words after it. Returns the size in
+    /// bytes of the sectors that addresses count.
     fn begin<R: BufRead>(
         &mut self,
         lines: &mut TraceInput<R>,

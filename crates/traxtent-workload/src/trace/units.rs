@@ -1,7 +1,7 @@
 //! A plausibility check of a trace's times, which may be off by a factor of a thousand.
 //!
-//! Milliseconds and seconds are easily confused in a trace written by hand. After [`GAPS_CHECKED`]
-//! records (or at the end) the gaps between arrivals, or the pauses, are judged:
+//! Milliseconds and seconds are easily confused in a trace written by hand. The first
+//! [`GAPS_CHECKED`] gaps between arrivals, or pauses (or all, if there are fewer), are judged:
 //! - too short, if their mean is below 50 µs in the formats that are written by hand (DiskSim's and
 //!   SPC), or below 1 µs in the others. No disk of these formats' era sustained 20,000 requests per
 //!   second. The mean is used because many traces have coarse clocks and therefore many gaps of 0.
@@ -11,7 +11,7 @@
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};
 
-/// The number of gaps that are judged.
+/// The maximum number of gaps that are judged.
 pub const GAPS_CHECKED: usize = 1000;
 
 /// The smallest number of gaps that permits a judgement.

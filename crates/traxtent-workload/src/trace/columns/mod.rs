@@ -2,7 +2,8 @@
 //!
 //! Columns are separated by one character or by blanks. A value in double quotes may hold the
 //! separator. The first line gives the names if a column is specified by name; otherwise it is
-//! skipped if none of the columns of numbers begins like a number there.
+//! skipped if it has all the columns, but none of its addresses, lengths, arrival, completion and
+//! response times begins like a number.
 //!
 //! A request arrives at its `time`, or at its completion minus its response time. Records are
 //! returned in order of arrival (see the module `reorder`), because files are often written in
@@ -86,7 +87,7 @@ impl Columns {
                 }
             };
             split(line.text, layout.delimiter, &mut self.ranges);
-            // An empty last column after a tab is cut off with the end of the line.
+            // Trimming the end of the line has removed the tabs before empty last columns.
             while layout.delimiter == Delimiter::Char('\t') && self.ranges.len() < layout.columns()
             {
                 self.ranges.push(line.text.len()..line.text.len());
@@ -111,7 +112,7 @@ impl Columns {
         self.spec.pause.is_some()
     }
 
-    /// The time by which the last record arrived before the first one.
+    /// Returns the time by which the record returned last precedes the first one; 0 if it does not.
     pub(super) fn early(&self) -> Span {
         self.held.early
     }

@@ -15,7 +15,7 @@ use traxtent_units::{Lbn, Span};
 /// The maximum number of devices with names.
 const NAMES_MAX: usize = 16_384;
 
-/// The longest name of a device.
+/// The longest name of a device, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
 /// A column, by its index.
@@ -281,7 +281,7 @@ impl<'a> Row<'a> {
         Ok((arrival, record))
     }
 
-    /// Returns a time from any origin.
+    /// Returns a time from any origin, in picoseconds.
     fn instant(
         &self,
         place: Option<Place>,

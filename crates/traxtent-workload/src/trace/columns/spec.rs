@@ -29,7 +29,7 @@ pub const COLUMN_KEYS: &[(&str, &str)] = &[
 /// The largest number of a column.
 pub const COLUMN_NUMBER_MAX: u16 = 1000;
 
-/// The largest block in which addresses or lengths may count.
+/// The largest block, in bytes, that can be the unit of addresses or lengths.
 pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
 /// A column of a trace.
@@ -154,7 +154,7 @@ pub struct ColumnFilter {
 pub enum Delimiter {
     /// One character.
     Char(char),
-    /// Any number of blanks and tabs.
+    /// One or more blanks and tabs.
     Blanks,
 }
 
@@ -347,15 +347,19 @@ impl Pairs {
             return Ok(None);
         };
         let unit = match (units.take(key), &units.all_times) {
-            (Some(text), _) => time_unit(&text)
-                .ok_or_else(|| error("units", format!("{key}={text}: expected {}", times())))?,
+            (Some(text), _) => time_unit(&text).ok_or_else(|| {
+                error(
+                    "units",
+                    format!("{key}={text}: expected {}", time_unit_names()),
+                )
+            })?,
             (None, Some(unit)) => *unit,
             (None, None) => {
                 return Err(error(
                     "units",
                     format!(
                         "{key}= has no unit; add --units {key}=UNIT, or --units UNIT for all times ({})",
-                        times()
+                        time_unit_names()
                     ),
                 ));
             }
@@ -423,8 +427,9 @@ impl Units {
         for item in texts.iter().flat_map(|text| text.split(',')) {
             let item = item.trim();
             let Some((key, unit)) = item.split_once('=') else {
-                let unit = time_unit(item)
-                    .ok_or_else(|| error("units", format!("{item}: expected {}", times())))?;
+                let unit = time_unit(item).ok_or_else(|| {
+                    error("units", format!("{item}: expected {}", time_unit_names()))
+                })?;
                 if units.all_times.replace(unit).is_some() {
                     return Err(error(
                         "units",
@@ -460,7 +465,7 @@ fn time_unit(text: &str) -> Option<TimeUnit> {
 }
 
 /// The names of the units of time.
-fn times() -> String {
+fn time_unit_names() -> String {
     let names: Vec<&str> = TIME_UNITS.iter().map(|entry| entry.0).collect();
     names.join(", ")
 }
