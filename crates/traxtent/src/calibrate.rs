@@ -227,7 +227,7 @@ fn check_keys(args: &Args, profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Reads the traces.
+/// Reads the traces, and prints their warnings.
 fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
     let plan = args.trace.plan()?;
     let read = |path: &PathBuf| {

@@ -79,7 +79,7 @@ impl Measure {
             return Err(Failure::input("--measure needs exactly one block device"));
         };
         let path = fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
-        let kind = fs::metadata(&path).map_err(|error| Failure::file(&path, &error))?;
+        let metadata = fs::metadata(&path).map_err(|error| Failure::file(&path, &error))?;
         let node = path.to_string_lossy().into_owned();
         let layers = || {
             stack
@@ -87,7 +87,7 @@ impl Measure {
                 .iter()
                 .filter(|layer| layer.node.as_ref() == Some(&node))
         };
-        if !kind.file_type().is_block_device() || layers().next().is_none() {
+        if !metadata.file_type().is_block_device() || layers().next().is_none() {
             return Err(Failure::input(format!(
                 "--measure: {node} is not a block device; a file has no timing of its own"
             )));
@@ -229,8 +229,8 @@ fn announcement(grids: &[MeasuredGrid], identity: &Identity, read_time: Span) ->
 
 /// Returns the layers above a device that have, or may have, bytes in a range of the device.
 fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
-    // The start of each layer on the device; the inner value is `None` if the layer's pieces are
-    // scattered. Layers come after those below them.
+    // The start of each layer on the device; `None` if the layer is not on the device. The inner
+    // value is `None` if the layer's pieces are scattered. Layers come after those below them.
     let mut starts: Vec<Option<Option<u64>>> = Vec::new();
     let mut there = Vec::new();
     for (id, layer) in stack.iter() {
