@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// The number of children of a tree node.
+/// The largest number of children of a tree node.
 const FANOUT: usize = 16;
 
-/// A tree over a sequence of numbers. Each node holds the largest of its sixteen children.
+/// A tree over a sequence of numbers. Each node holds the largest number of its children.
 #[derive(Clone, Debug)]
 pub(super) struct MaxTree {
     /// The levels of the tree, starting with the numbers themselves.
@@ -58,7 +58,7 @@ impl MaxTree {
     /// Returns the first position at or after `at` whose number is at least `least`.
     pub(super) fn at_or_after(&self, at: usize, least: u32) -> Option<usize> {
         let (mut level, mut at) = (0, at.min(self.levels[0].len()));
-        // Go up until a sibling to the right is large enough.
+        // Go up until this node or a sibling to its right is large enough.
         loop {
             let row = self.levels.get(level)?;
             let end = (at / FANOUT * FANOUT + FANOUT).min(row.len());
@@ -101,7 +101,7 @@ impl MaxTree {
     ) -> usize {
         for level in (0..level).rev() {
             let child = choose(&self.levels[level], self.children(level, at));
-            at = child.expect("a node is the largest of its children");
+            at = child.expect("a node holds its largest child's number");
         }
         at
     }

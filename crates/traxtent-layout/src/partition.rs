@@ -61,7 +61,7 @@ impl Partition {
     ///
     /// # Errors
     /// Returns an error if a block has no sectors, if the partition has no blocks, or if the map
-    /// does not cover it.
+    /// does not cover the partition.
     pub fn new(
         map: impl Into<Arc<TrackMap>>,
         lbns: Range<Lbn>,

@@ -85,10 +85,7 @@ impl Regions {
         }
     }
 
-    /// Returns the region at a position.
-    ///
-    /// # Panics
-    /// Panics if there is none.
+    /// Returns the region at a position, which must exist.
     pub(super) fn at(&self, at: usize) -> Region {
         let blocks = match self.group {
             None => {

@@ -1,6 +1,6 @@
 //! Reorganization (paper T, section 3.2): moves files that are broken up by aging, or that were
-//! laid out for another drive's boundaries. Afterwards they occupy whole traxtents again, and the
-//! last blocks of each are in one piece.
+//! laid out for another drive's boundaries. Afterwards, as far as free space allows, they occupy
+//! whole traxtents again, and the last blocks of each are in one piece.
 //!
 //! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
 //! limits how many blocks it may move. Off-line, [`plan_reorganization`] takes such steps until
@@ -120,7 +120,7 @@ impl Reorganizer {
     /// # Errors
     /// Returns an error if the allocator ignores tracks, or if a block of a file is free in the
     /// allocator. The files are then unchanged. The allocator, which was already inconsistent, may
-    /// have more blocks in use.
+    /// have changed.
     pub fn step(
         &mut self,
         allocator: &mut Allocator,
@@ -131,7 +131,7 @@ impl Reorganizer {
             return Err(LayoutError::NoTracks);
         }
         for _ in 0..files.len().min(FILES_PER_STEP_MAX) {
-            self.turn_around(files.len());
+            self.wrap_around(files.len());
             let file = &mut files[self.next];
             let change = match self.phase {
                 Phase::Align => align(allocator, file, budget),
@@ -152,7 +152,7 @@ impl Reorganizer {
         self.idle >= 2 * files.len()
     }
 
-    fn turn_around(&mut self, files: usize) {
+    fn wrap_around(&mut self, files: usize) {
         if self.next >= files {
             self.next = 0;
             self.phase = match self.phase {
@@ -167,7 +167,7 @@ impl Reorganizer {
 type Change = (Blocks, Range<Block>);
 
 /// Allocates a whole traxtent for the first misaligned part of a file, or one run for the rest of
-/// the file if the rest is shorter than the traxtent.
+/// the file if the rest is shorter than the traxtent or no traxtent is entirely free.
 fn align(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change> {
     let offset = file.misaligned(allocator.partition())?;
     let left = file.blocks() - offset;
@@ -226,8 +226,8 @@ impl Allocator {
     }
 
     /// Finds space for a piece in a traxtent that will then have more blocks in use than the
-    /// piece's own traxtent has now. It examines the closest traxtents with enough space before and
-    /// after.
+    /// piece's own traxtent has now. On each side, it examines only the closest partly used
+    /// traxtent with enough space.
     fn space_in_fuller(&self, piece: &Range<Block>) -> Option<Range<Block>> {
         let size = len(piece).0 as u32;
         let home = self.regions.of(piece.start)?;

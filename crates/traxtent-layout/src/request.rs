@@ -20,7 +20,7 @@ pub enum Boundaries {
     Ignore,
     /// End the request at the first boundary after its beginning.
     Clip,
-    /// Include all available blocks of the traxtent in which the wanted blocks begin.
+    /// Request exactly the available blocks of the traxtent in which the wanted blocks begin.
     Extend,
 }
 
@@ -42,7 +42,8 @@ impl Boundaries {
     /// `available` is the range that the request may cover, and contains `wanted`. For reading
     /// ahead, it is the contiguous blocks of the file from the first that is not cached. For
     /// writing back, it is the run of dirty blocks. The request never leaves it, and begins no
-    /// later than `wanted`. If the first wanted block is excluded, it is requested alone.
+    /// later than `wanted`. Except with [`Boundaries::Ignore`], a first wanted block that is
+    /// excluded is requested alone.
     pub fn request(
         self,
         partition: &Partition,

@@ -29,7 +29,7 @@ impl Reserve {
     /// Returns the next blocks of a growing file, at most `count`. They come from the reserved
     /// blocks. If there are none, the closest traxtent that is entirely free is reserved, and they
     /// come from it. If there is no such traxtent, they are allocated with [`Placement::Next`].
-    /// Returns `None` if the disk is full.
+    /// Returns `None` if no block is free.
     pub fn grow(
         &mut self,
         allocator: &mut Allocator,
@@ -49,7 +49,7 @@ impl Reserve {
     /// follow the preceding small files. Otherwise the closest traxtent that is entirely free
     /// becomes the reserve, and they come from its beginning. If there is no such traxtent or it is
     /// too small, they are allocated with [`Placement::Together`]. Returns `None` if no run of free
-    /// blocks is long enough.
+    /// blocks is long enough, or if `count` is 0.
     ///
     /// # Errors
     /// Returns an error if the remaining blocks were reserved with another allocator.

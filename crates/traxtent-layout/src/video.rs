@@ -49,14 +49,14 @@ pub fn buffer_bytes(io_bytes: u64, streams: u64) -> u64 {
     io_bytes.saturating_mul(2).saturating_mul(streams)
 }
 
-/// An upper bound on the mean seek time of seeks that cover a given total distance: the least
-/// concave curve above the seek times.
+/// An upper bound on the mean seek time of seeks that cover a given total distance: the lowest
+/// concave curve that never decreases and is nowhere below the seek times.
 ///
 /// By Jensen's inequality, on such a curve no division of the distance takes longer than equal
 /// parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekBound {
-    /// The corners of the curve: distance in cylinders and time in picoseconds, both ascending.
+    /// The corners of the curve, in ascending order: distance in cylinders and time in picoseconds.
     corners: Vec<(u64, u64)>,
 }
 
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(buffer_bytes(264 * 1024, 70), 2 * 70 * 264 * 1024);
     }
 
-    /// Is the curve the least concave one above the points?
+    /// Is the curve the lowest one above the points that is concave and never decreases?
     #[test]
     fn the_bound_is_concave() {
         let times = [5, 10, 10, 10, 30, 20].map(Span);

@@ -9,8 +9,8 @@ use super::{MapBuilder, TrackMap};
 use crate::{Confirm, Found};
 use traxtent_units::Lbn;
 
-/// The longest line that is accepted, in bytes.
-const LINE_MAX: u64 = 4096;
+/// The longest line that is accepted, in bytes, including its line break.
+const LINE_BYTES_MAX: u64 = 4096;
 
 impl TrackMap {
     /// Reads a map from CSV.
@@ -23,15 +23,15 @@ impl TrackMap {
         let mut text = Vec::new();
         for line in 1.. {
             text.clear();
-            let bytes = io::Read::take(&mut input, LINE_MAX + 1)
+            let bytes = io::Read::take(&mut input, LINE_BYTES_MAX + 1)
                 .read_until(b'\n', &mut text)
                 .map_err(|error| TrackMapError::Io { line, error })?;
             let wrong = |problem: String| TrackMapError::Line { line, problem };
             if bytes == 0 {
                 break;
             }
-            if bytes as u64 > LINE_MAX {
-                return Err(wrong(format!("is longer than {LINE_MAX} bytes")));
+            if bytes as u64 > LINE_BYTES_MAX {
+                return Err(wrong(format!("is longer than {LINE_BYTES_MAX} bytes")));
             }
             let row = std::str::from_utf8(&text)
                 .map_err(|_| wrong("is not UTF-8 text".to_owned()))?

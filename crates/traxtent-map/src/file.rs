@@ -207,9 +207,14 @@ impl std::fmt::Display for MapSource {
 
 /// Returns a text in the form used in a file: on one line, trimmed, and limited in length.
 pub(super) fn one_line(text: &str) -> String {
-    const CHARACTERS: usize = 500;
+    const CHARACTERS_MAX: usize = 500;
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let short: String = text.trim().chars().take(CHARACTERS).map(plain).collect();
+    let short: String = text
+        .trim()
+        .chars()
+        .take(CHARACTERS_MAX)
+        .map(plain)
+        .collect();
     short.trim().to_owned()
 }
 

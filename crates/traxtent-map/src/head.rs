@@ -107,7 +107,7 @@ pub struct HeadTracker {
     /// The track that the head is on.
     at: usize,
     completions: u64,
-    /// The mean square of the angle errors.
+    /// The mean square of recent errors in predicted angles, in revolutions squared.
     phase_variance: f64,
     /// The standard deviation of the predicted margin between the arrivals of the head and of the
     /// sector, in revolutions.
@@ -183,8 +183,8 @@ impl HeadTracker {
         Some(first + (lbn.0 - track.first_lbn.0) as f64 / track.sectors.0 as f64)
     }
 
-    /// Returns the read that is likely to complete first if sent now; `None` if none is on a
-    /// surveyed track.
+    /// Returns the read with the lowest mean cost if sent now; `None` if none is on a surveyed
+    /// track.
     pub fn choose(&self, now: SimTime, lbns: impl IntoIterator<Item = Lbn>) -> Option<Choice> {
         let angle = self.angle(now);
         let mut best: Option<(f64, Choice)> = None;
@@ -245,8 +245,8 @@ impl HeadTracker {
         };
         let took = completed.saturating_since(sent).0 as f64 / self.survey.period;
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
-        // A completion that comes before the seek could be complete was served from a cache, and
-        // gives no information.
+        // A read that takes less than half of the shortest possible time was served from a cache,
+        // and gives no information.
         if took < 0.5 * lead {
             return;
         }

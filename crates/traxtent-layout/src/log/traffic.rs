@@ -1,11 +1,11 @@
 //! The device traffic that a log causes.
 
-/// Sectors written to and read from the device, by purpose.
+/// The numbers of sectors and blocks written to and read from the device, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// The number of blocks that the user wrote, including those that were replaced.
+    /// The number of blocks that the user wrote. A block written twice counts twice.
     pub user_blocks: u64,
-    /// The sectors of chunks with new data, including summaries.
+    /// The sectors of chunks with new data or trims, including summaries.
     pub new_written: u64,
     /// The sectors read for cleaning.
     pub cleaning_read: u64,

@@ -32,7 +32,7 @@ impl Log {
         let sectors = chunk.sectors_with(shape, 0, 0);
         assert!(
             sectors <= self.room_in_segment(),
-            "the chunk does not fit its segment"
+            "the chunk does not fit in its segment"
         );
         let line = self.table.line(head.segment);
         if head.at == line.first {
@@ -123,7 +123,8 @@ impl Log {
         self.issue(LogOp::Flush, Completion::Committed);
     }
 
-    /// Handles a checkpoint that became durable: segments without live blocks become free.
+    /// Handles a checkpoint that became durable: frees the segments without live blocks, except the
+    /// one being written, and ends the cleaning pass.
     pub(super) fn committed(&mut self) {
         self.table.release(self.head.segment);
         self.end_pass();

@@ -19,7 +19,7 @@ pub enum RaidError {
         /// The largest number of members.
         most: usize,
     },
-    /// A chunk size that is 0, or not a multiple of the granule.
+    /// A chunk size that is 0, not a multiple of the granule, or 2^32 sectors or more.
     #[error(
         "a chunk of {chunk} is not possible; it must be a positive multiple of the granule, {granule} sectors"
     )]
@@ -63,9 +63,10 @@ pub enum RaidError {
         /// The number of spare tracks.
         spares: u32,
     },
-    /// Tracks whose sizes change too often to be stored.
+    /// Tracks whose sizes change so often that the array would have more than
+    /// [`RUNS_MAX`](super::RUNS_MAX) runs of stripes.
     #[error(
-        "track sizes change more than {0} times; members this irregular cannot have chunks that are tracks"
+        "track sizes change {0} times or more; members this irregular cannot have chunks that are tracks"
     )]
     TooIrregular(usize),
     /// Spare tracks requested although chunks are not tracks.

@@ -59,7 +59,7 @@ impl MemberSet {
         (0..super::MEMBERS_MAX).filter(move |member| self.has(*member))
     }
 
-    /// Returns the first member.
+    /// Returns the member with the lowest number; `None` if the set is empty.
     pub fn first(self) -> Option<usize> {
         self.iter().next()
     }

@@ -1,5 +1,5 @@
-//! Arrays of drives whose chunks are tracks (paper Q, section 3): the mapping from the array's
-//! sectors to the members' sectors.
+//! Arrays of drives, with chunks that are tracks (paper Q, section 3) or have a fixed size: the
+//! mapping from the array's sectors to the members' sectors.
 //!
 //! An [`Array`] consists of a [`Level`], a [`ChunkRule`] and [`Member`]s. It divides its own
 //! sectors into stripes. A [`Stripe`] has one chunk per member, one of which may be parity. Nothing
@@ -117,13 +117,14 @@ impl Level {
 /// The rule for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkRule {
-    /// A fixed number of sectors, regardless of tracks: the conventional array. The last stripe has
-    /// the remaining sectors.
+    /// A fixed number of sectors, regardless of tracks: the conventional array. Remaining sectors
+    /// form a last stripe of smaller chunks.
     Fixed(Sectors),
     /// A track, in stripes of tracks of similar size.
     Tracks,
-    /// A fixed number of sectors: the size of the largest track of all members. Chunks follow one
-    /// another, and most begin within a track: paper Q's first alternative.
+    /// A fixed number of sectors: the size of the largest track of all members, rounded up to the
+    /// granule. Chunks follow one another, and most begin within a track: paper Q's first
+    /// alternative.
     LargestTrack,
     /// A track. Each stripe has the n-th track of each member by LBN, and uses as many sectors of
     /// each as the smallest of them has: paper Q's second alternative.
@@ -212,9 +213,10 @@ impl Array {
     ///
     /// # Errors
     /// Returns an error if the level does not support this number of members, if a map does not
-    /// cover its member, if a member is too small for a stripe, if the granule is 0, if a chunk is
-    /// empty or not a multiple of the granule, if there are spare tracks but chunks are not tracks,
-    /// or if track sizes change more than [`RUNS_MAX`] times.
+    /// cover its member's data, if a member is too small for a chunk in addition to its spare
+    /// tracks, if the granule is 0, if a chunk is empty, not a multiple of the granule or too
+    /// large, if there are spare tracks but chunks are not tracks, or if the array would have more
+    /// than [`RUNS_MAX`] runs of stripes.
     pub fn new(shape: ArrayShape, members: Vec<Member>) -> Result<Array, RaidError> {
         shape.level.check_members(members.len())?;
         if shape.granule == 0 {

@@ -3,8 +3,8 @@
 //! A plan covers one stripe. All its reads can be issued at once. When they are complete, its
 //! exclusive ors are computed in order. Then all its writes can be issued at once. The executor
 //! needs two buffers for each chunk of the stripe: one for the present contents (*old*) and one for
-//! the new contents (*new*). A *row* is a sector of a chunk, counted from the chunk's first. The
-//! exclusive or of a row combines the sectors of all chunks in that row.
+//! the new contents (*new*). A *row* is a sector of a chunk, counted from the chunk's first. An
+//! exclusive or combines sectors of several chunks in the same row.
 //!
 //! A write that does not cover a stripe needs reads for the new parity. It reads either the data
 //! that it overwrites and the old parity ([`ParityUpdate::Modify`]), or the data that it does not
@@ -271,8 +271,8 @@ impl StripePlanner {
         Ok(())
     }
 
-    /// Plans the restoration of a member's chunk of a stripe from the other members. The member has
-    /// failed, or cannot read.
+    /// Plans the restoration of a member's chunk of a stripe from the other members, after the
+    /// member has failed or could not read the chunk.
     ///
     /// # Errors
     /// Returns an error if too many other members cannot be read, or if parity would be needed that
@@ -404,7 +404,7 @@ fn parity_of(
     plan.sums.clear();
     let broken = |set: MemberSet, by: MemberSet| !set.intersection(by).is_empty();
     let mut from = 0;
-    // All rows between two consecutive ends of written ranges or chunks are treated alike.
+    // Rows between which no written range begins or ends, and no chunk ends, are treated alike.
     while let Some(to) = next_end(parts, from) {
         let rows = from..to;
         from = to;

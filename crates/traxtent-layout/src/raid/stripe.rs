@@ -43,7 +43,7 @@ pub struct Location<'a> {
     pub stripe: Stripe<'a>,
     /// The number of the data chunk in the stripe.
     pub chunk: usize,
-    /// The number of the chunk's sectors before it.
+    /// The number of sectors in the chunk before this one.
     pub offset: Sectors,
 }
 

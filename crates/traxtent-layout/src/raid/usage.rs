@@ -67,8 +67,8 @@ impl Array {
         all
     }
 
-    /// Returns the array as a map whose tracks are the stripes. A reader that does not cross its
-    /// boundaries reads a whole chunk of each member at a time.
+    /// Returns the array as a map whose tracks are the stripes. A read of one of these tracks reads
+    /// every data chunk of the stripe.
     pub fn stripe_map(&self) -> TrackMap {
         let mut sizes = RunPattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
@@ -93,8 +93,8 @@ impl Array {
         TrackMap::from_pattern(Lbn(0), sizes)
     }
 
-    /// Returns the array as a map whose tracks are the data chunks. A request that stays within one
-    /// of them goes to one extent of one member.
+    /// Returns the array as a map whose tracks are the data chunks. A read that stays within one of
+    /// them goes to one extent of one member.
     pub fn chunk_map(&self) -> TrackMap {
         let mut sizes = RunPattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);

@@ -13,7 +13,7 @@
 //! | 24 | 8 | LBN of the header's first copy |
 //! | 32 | 8 | first LBN after the layout |
 //! | 40 | 8 | tracks in the map |
-//! | 48 | 4 | CRC-32 of the map's tracks |
+//! | 48 | 4 | CRC-32 of the map's first LBN and tracks |
 //! | 52 | 4 | bytes per sector |
 //! | 56 | 4 | sectors per page |
 //! | 60 | 4 | sectors per block |
@@ -52,7 +52,7 @@ const PAGE: [u8; 4] = *b"tplp";
 pub const HEADER_BYTES: usize = size_of::<HeaderBytes>();
 
 /// The size in bytes of a page's head, which comes before its tracks.
-const PAGE_HEAD: usize = size_of::<PageHead>();
+const PAGE_HEAD_BYTES: usize = size_of::<PageHead>();
 
 /// The largest size of a page in bytes.
 const PAGE_BYTES_MAX: u64 = 1 << 16;
@@ -99,7 +99,7 @@ pub struct Header {
     pub end: Lbn,
     /// The number of tracks in the map with which it was made.
     pub map_tracks: u64,
-    /// The hash of that map's tracks: [`hash`].
+    /// The hash of that map: [`hash`].
     pub map_hash: u32,
     /// The size of a sector in bytes.
     pub sector_bytes: u32,
@@ -116,8 +116,8 @@ pub struct Header {
     pub data_tracks: u64,
 }
 
-/// Returns a hash of the boundaries: the CRC-32 of the map's runs. It does not depend on how the
-/// map is stored.
+/// Returns a hash of the boundaries: the CRC-32 of the map's first LBN and its runs. It does not
+/// depend on how the map is stored.
 pub fn hash(map: &TrackMap) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&map.first().0.to_le_bytes());
@@ -145,7 +145,7 @@ impl Header {
 
     /// Returns the number of tracks per page.
     pub fn tracks_of_page(&self) -> usize {
-        (self.page_bytes() - PAGE_HEAD) / size_of::<u16>()
+        (self.page_bytes() - PAGE_HEAD_BYTES) / size_of::<u16>()
     }
 
     /// Returns the number of pages.
@@ -328,7 +328,7 @@ pub fn reseal(bytes: &mut [u8]) {
     if bytes.starts_with(&HEADER) && bytes.len() >= HEADER_BYTES {
         let crc = crc32fast::hash(&bytes[12..HEADER_BYTES]);
         crc_at(bytes, 8, crc);
-    } else if bytes.starts_with(&PAGE) && bytes.len() >= PAGE_HEAD {
+    } else if bytes.starts_with(&PAGE) && bytes.len() >= PAGE_HEAD_BYTES {
         let crc = crc32fast::hash(&bytes[8..]);
         crc_at(bytes, 4, crc);
     }

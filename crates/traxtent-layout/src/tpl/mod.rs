@@ -28,8 +28,8 @@
 //! # Design
 //! The first replica of each block is the one that is valid after a crash. Before replicas of a
 //! block may differ, its page of the table is marked as *open*. When a layout with open pages is
-//! opened, only the first replicas on those pages are trusted, until each track has been
-//! synchronized ([`Tpl::resync`]). Writes may therefore go to the nearest replica:
+//! opened, only the first replicas are trusted on each track of those pages, until the track has
+//! been synchronized ([`Tpl::resync`]). Writes may therefore go to the nearest replica:
 //! [`Tpl::before_flush`] lists the blocks whose first replica is out of date. A page is closed when
 //! all replicas are equal and flushed.
 //!
@@ -140,8 +140,8 @@ impl Tpl {
     /// that write it, in order.
     ///
     /// # Errors
-    /// Returns an error if a value is out of bounds, if the map does not cover the range, or if the
-    /// range is too small.
+    /// Returns an error if a value is out of bounds, if the map does not cover the range, if the
+    /// range is too small, or if no track has a block for each partition of the largest count.
     pub fn format(
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,
@@ -218,7 +218,7 @@ impl Tpl {
     /// Splits a range of blocks into runs, each on one track and in one layer.
     ///
     /// # Errors
-    /// Returns an error if there are no such blocks.
+    /// Returns an error if the range is empty, or if the layout does not have all of its blocks.
     pub fn runs(&self, blocks: Range<u64>) -> Result<Vec<BlockRun>, TplError> {
         if blocks.is_empty() || blocks.end > self.shape.blocks() {
             return Err(TplError::NoSuchBlock {
@@ -243,8 +243,8 @@ impl Tpl {
         Ok(runs)
     }
 
-    /// Returns whether a block's layer on its track holds data. If not, the block reads as zeros,
-    /// and none of its replicas may be read.
+    /// Returns whether a block's layer on its track holds data. If not, the block consists of
+    /// zeros, and its replicas must not be read from the device.
     pub fn holds(&self, home: BlockHome) -> bool {
         self.track(home.track).holds(self.layer(home))
     }
@@ -288,7 +288,7 @@ impl Tpl {
     /// initialize the blocks.
     ///
     /// # Errors
-    /// Returns an error if there are no such blocks, or if a plan is in progress.
+    /// Returns an error in the same cases as [`Tpl::runs`], or if a plan is in progress.
     pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<TablePlan>, TplError> {
         let runs = self.runs(blocks)?;
         let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
@@ -305,7 +305,7 @@ impl Tpl {
         else {
             return Ok(None);
         };
-        self.is_free()?;
+        self.check_idle()?;
         // All changes to the page of the table are written together.
         let (number, _) = self.page_of(first.home.track);
         let tracks = format::tracks(&self.header, number);
@@ -432,11 +432,11 @@ impl Tpl {
         all_have_another
     }
 
-    /// Returns the other current replicas if one cannot be read; they hold the same data. Write the
-    /// data read from one of them to the one that failed.
+    /// Returns the current replicas except those in the mask `failed`, which cannot be read. The
+    /// result holds the same data. Write the data read from one of them to those that failed.
     ///
-    /// The result is 0 if the track has not been synchronized, because its other replicas may hold
-    /// old data.
+    /// On a track that has not been synchronized, only the first replica is current, because the
+    /// others may hold old data.
     pub fn other_replicas(&self, run: BlockRun, failed: u32) -> u32 {
         self.current(run) & !failed
     }
@@ -504,7 +504,7 @@ impl Tpl {
             if !after.holds(layer) || still_current == all_replicas(after.count) {
                 self.stale.remove(&at);
             } else {
-                assert!(still_current != 0, "the last current replica is dropped");
+                assert!(still_current != 0, "no current replica would remain");
                 self.stale.insert(at, still_current);
             }
         }
@@ -605,7 +605,7 @@ impl Tpl {
         self.shape.layer_of(home).expect("a block of the layout")
     }
 
-    fn is_free(&self) -> Result<(), TplError> {
+    fn check_idle(&self) -> Result<(), TplError> {
         match self.busy {
             Some(_) => Err(TplError::Busy),
             None => Ok(()),

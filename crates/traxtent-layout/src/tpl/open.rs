@@ -119,8 +119,8 @@ impl Tpl {
     /// Opens the layout that begins with the first whole track of a range.
     ///
     /// # Errors
-    /// Returns an error if there is no layout, if its map has changed, or if both copies of a page
-    /// of the table are damaged.
+    /// Returns an error if there is no intact header, if the map has changed, or if both copies of
+    /// a page of the table are damaged.
     pub fn open(
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,
@@ -190,7 +190,8 @@ impl Tpl {
         Ok(Opened { tpl, repairs })
     }
 
-    /// Reads the pages of both copies of the table.
+    /// Loads the pages of the table from its two copies. Adds the steps that rewrite copies of
+    /// pages that are out of date or damaged.
     fn load(&mut self, repairs: &mut Vec<DeviceStep>, read: &mut Read<'_>) -> Result<(), TplError> {
         let header = self.header;
         let pages = header.pages() as u32;
@@ -255,7 +256,8 @@ fn find_header(
 ) -> Result<(Header, bool), TplError> {
     let sectors = Sectors((HEADER_BYTES as u64).div_ceil(u64::from(sector_bytes.max(1))));
     let first = map.track_of(range.start);
-    let first = first.ok_or_else(|| wrong("the map does not cover its LBNs"))?;
+    let first =
+        first.ok_or_else(|| wrong("the map does not cover the range in which it is sought"))?;
     let first = first.index + usize::from(first.first_lbn < range.start);
     let mut problem = wrong("it cannot be read");
     for index in first..map.len() {
@@ -280,8 +282,9 @@ fn find_header(
     Err(problem)
 }
 
-/// The largest number of tracks that a copy of the table may take. With two bytes per track, a copy
-/// for ten million tracks has about 20 MB, which is 200 tracks of 100 KB.
+/// The second copy of the header is searched for on this many tracks after the first one's. With
+/// two bytes per track, a copy of the table for ten million tracks has about 20 MB, which is 200
+/// tracks of 100 KB.
 const TABLE_TRACKS_MAX: usize = 1024;
 
 fn wrong(problem: &'static str) -> TplError {

@@ -80,7 +80,7 @@ impl Tpl {
         let Some(&first) = self.filled.range(self.tracks_of(page).start..).next() else {
             return Ok(None);
         };
-        self.is_free()?;
+        self.check_idle()?;
         let (number, _) = self.page_of(first);
         let busy = self.tracks_of(number);
         let mut page = self.pages[number as usize].clone();
@@ -102,7 +102,7 @@ impl Tpl {
     /// # Errors
     /// Returns an error if the track has the fewest partitions, or if a plan is in progress.
     pub fn merge(&mut self, track: usize) -> Result<TablePlan, TplError> {
-        self.is_free()?;
+        self.check_idle()?;
         let state = self.track(track);
         let halved = state.count.halved();
         let halved = halved.filter(|count| *count >= self.header.bounds.least());
@@ -128,7 +128,7 @@ impl Tpl {
     /// They then read as zeros.
     ///
     /// # Errors
-    /// Returns an error if there are no such blocks, or if a plan is in progress.
+    /// Returns an error in the same cases as [`Tpl::runs`], or if a plan is in progress.
     pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<TablePlan>, TplError> {
         let runs = self.runs(blocks)?;
         let whole = |run: &&BlockRun| {
@@ -137,16 +137,16 @@ impl Tpl {
             let given = run.home.index..run.home.index + run.blocks;
             given == indices && self.holds(run.home)
         };
-        let cells: Vec<BlockRun> = runs.iter().filter(whole).copied().collect();
-        let Some(first) = cells.first() else {
+        let whole_layers: Vec<BlockRun> = runs.iter().filter(whole).copied().collect();
+        let Some(first) = whole_layers.first() else {
             return Ok(None);
         };
-        self.is_free()?;
+        self.check_idle()?;
         let (number, _) = self.page_of(first.home.track);
         let mut page = self.pages[number as usize].clone();
         let same_page = |run: &&BlockRun| self.page_of(run.home.track).0 == number;
         let tracks = format::tracks(&self.header, number);
-        for run in cells.iter().filter(same_page) {
+        for run in whole_layers.iter().filter(same_page) {
             let (_, index) = self.page_of(run.home.track);
             let bits = page.get(index);
             let state =
@@ -183,7 +183,7 @@ impl Tpl {
     /// # Errors
     /// Returns an error if the track is not in this state, or if a plan is in progress.
     pub fn resync(&mut self, track: usize) -> Result<TablePlan, TplError> {
-        self.is_free()?;
+        self.check_idle()?;
         if !self.is_suspect(track) {
             return Err(TplError::Figure {
                 figure: "the track to resynchronize",
@@ -239,7 +239,7 @@ impl Tpl {
             return Ok(None);
         };
         let (number, _) = self.page_of(track);
-        self.is_free()?;
+        self.check_idle()?;
         let mut page = self.pages[number as usize].clone();
         page.open = false;
         let busy = self.tracks_of(number);
@@ -251,7 +251,8 @@ impl Tpl {
     }
 
     /// Returns the first track at or after `from` that has fewer partitions than its data leaves
-    /// space for and `most` allows. Filled tracks, and tracks with stale replicas, are skipped.
+    /// space for and `most` allows. Filled tracks, tracks with stale replicas, and tracks that a
+    /// crash left with replicas that may differ are skipped.
     pub fn splittable(&self, from: usize, most: PartitionCount) -> Option<usize> {
         let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
         let wants = |bits: u16| {

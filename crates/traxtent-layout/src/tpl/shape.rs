@@ -1,19 +1,19 @@
 //! The places of blocks and their replicas: arithmetic over a track map.
 //!
 //! A track of `B` whole blocks in `m` partitions holds `B / m` different blocks (rounded down).
-//! Replica `k` of the `j`th one begins at block `k B / m + j` of the track (the quotient rounded
-//! down). This spaces replicas evenly around the track, to within a block. Blocks begin with the
-//! first sector of their track and never span two tracks. Sectors that do not fill a block are not
-//! used.
+//! Replica `k` of block `j`, both counted from 0, begins at block `k B / m + j` of the track (the
+//! quotient rounded down). This spaces replicas evenly around the track, to within a block. Blocks
+//! begin with the first sector of their track and never span two tracks. Sectors that do not fill a
+//! block are not used.
 //!
-//! The tracks are divided into *regions* with equal numbers of tracks, and blocks are numbered
-//! region after region. Within a region, they are numbered in *layers*. The first layer has the
-//! blocks that the tracks hold with the most partitions, track after track. Each further layer has
-//! the blocks that they hold in addition with half as many partitions. A device that is filled in
-//! ascending order of blocks therefore keeps as many replicas as the free space of its last region
-//! allows, and does not spread a small amount of data over its whole stroke. Half of a region's
-//! blocks are in the last layer, half a track at a time. Within a layer, a track's last block is
-//! followed by the next track's first; their replicas pass one skew apart.
+//! The tracks are divided into *regions* with equal numbers of tracks (the last may have fewer),
+//! and blocks are numbered region after region. Within a region, they are numbered in *layers*. The
+//! first layer has the blocks that the tracks hold with the most partitions, track after track.
+//! Each further layer has the blocks that they hold in addition with half as many partitions. A
+//! device that is filled in ascending order of blocks therefore keeps as many replicas as the free
+//! space of its last region allows, and does not spread a small amount of data over its whole
+//! stroke. If there are several layers, the last has half of each track's blocks. Within a layer, a
+//! track's last block is followed by the next track's first; their replicas pass one skew apart.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ type Layers = [u64; LAYERS_MAX];
 /// The data stored for every [`STRIDE`]th track.
 #[derive(Clone, Copy, Debug)]
 struct StrideEntry {
-    /// The number of blocks on the tracks before.
+    /// For each layer, the number of blocks on the tracks before.
     before: Layers,
     /// Whether all tracks up to the next mark have the same size.
     even: bool,
@@ -58,8 +58,8 @@ pub struct ReplicaMap {
     block_sectors: u32,
     bounds: PartitionBounds,
     marks: Vec<StrideEntry>,
-    /// For each region, the position of its first track, and the number of blocks on the tracks
-    /// before it. The last element is the end of the tracks.
+    /// For each region, the index of its first track within `tracks`, and the number of blocks on
+    /// the tracks before it, by layer. The last element is the end of the tracks.
     regions: Vec<(usize, Layers)>,
 }
 

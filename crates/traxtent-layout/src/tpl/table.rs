@@ -56,7 +56,7 @@ impl TrackState {
     }
 }
 
-/// The tracks of a page.
+/// The encoded states of a page's tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum States {
     Alike(u16),
