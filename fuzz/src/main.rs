@@ -12,10 +12,10 @@ use fuzz::{CANARIES, TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 
 /// The maximum memory of the process, and therefore of a target, in bytes.
-const MEMORY_LIMIT: usize = 256 << 20;
+const MEMORY_BYTES_MAX: usize = 256 << 20;
 
 #[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, MEMORY_LIMIT);
+static ALLOCATOR: Cap<System> = Cap::new(System, MEMORY_BYTES_MAX);
 
 static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();

@@ -100,7 +100,7 @@ const COMPLETIONS: &[(&str, &str, &Place)] = &[
     ("traxtent.fish", "traxtent.fish", &FISH),
 ];
 
-/// Builds, packs and runs the trial.
+/// Builds and packs everything, and runs the trials.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_DIST);
     let artifacts = Artifacts::build()?;

@@ -26,7 +26,7 @@ const SAMPLE_BYTES: u64 = 4 << 10;
 const DATA_BYTES_MAX: u64 = 64 << 20;
 
 /// The maximum size of one read of a range that is read completely, in bytes.
-const READ_BYTES: u64 = 1 << 20;
+const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
 pub(crate) fn recognized_content(path: &Path) -> Option<String> {
@@ -126,7 +126,7 @@ fn is_regular(file: &File) -> bool {
 fn first_in_range(source: &dyn Source, range: Range<u64>) -> Result<Option<u64>, SourceError> {
     let mut at = range.start;
     while at < range.end {
-        let count = READ_BYTES.min(range.end - at);
+        let count = READ_BYTES_MAX.min(range.end - at);
         if let Some(found) = first_nonzero(source, at, count)? {
             return Ok(Some(found));
         }

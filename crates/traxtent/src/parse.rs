@@ -138,8 +138,8 @@ mod tests {
         parsed.err().map(|error| error.to_string())
     }
 
-    /// Does every option that takes a size accept the same forms? If it refuses one, does it name
-    /// the accepted forms or values?
+    /// Do options that take a size accept the same forms? If they refuse one, do they name the
+    /// accepted forms or values?
     #[test]
     fn sizes_of_all_verbs() {
         for line in [

@@ -57,7 +57,7 @@ pub(crate) fn trace(input: &[u8]) {
 /// A trace whose columns are specified. The first five lines are the columns, units, delimiter,
 /// filter and values of reads; an empty line omits its part. The rest is the trace.
 pub(crate) fn trace_columns(input: &[u8]) {
-    const CAPACITY: u64 = 1 << 20;
+    const CAPACITY_SECTORS: u64 = 1 << 20;
 
     let mut parts = input.splitn(6, |&byte| byte == b'\n');
     let mut line = || parts.next().and_then(text).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) fn trace_columns(input: &[u8]) {
         Err(error) => return drop(error.to_string()),
     };
     let options = TraceOptions {
-        capacity_sectors: CAPACITY,
+        capacity_sectors: CAPACITY_SECTORS,
         ..TraceOptions::default()
     };
     let has_file = spec.file.is_some();
@@ -83,7 +83,9 @@ pub(crate) fn trace_columns(input: &[u8]) {
     let reader = TraceReader::with_columns(spec, bytes, options);
     for request in read_through(reader) {
         assert!(
-            !has_file || u64::from(request.sectors) > CAPACITY || request.end().0 <= CAPACITY,
+            !has_file
+                || u64::from(request.sectors) > CAPACITY_SECTORS
+                || request.end().0 <= CAPACITY_SECTORS,
             "{request:?}"
         );
     }

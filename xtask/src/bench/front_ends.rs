@@ -95,8 +95,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     }
     println!(
         "\n{}. Sectors: logical and physical size as the client sees them. Largest request: bytes of the largest request \
-         at the drive while a client reads 4 MiB at once. Outstanding: requests at the drive while a client keeps 64 \
-         outstanding. Flushes: flushes at the drive when a client sends 8. Added: the share that lateness adds to the \
+         at the drive while a client reads 4 MiB at once. Outstanding: the largest number of requests at the drive while \
+         a client keeps 64 outstanding. Flushes: flushes at the drive when a client sends 8. Added: the share that lateness adds to the \
          model's response times.",
         options.drive
     );

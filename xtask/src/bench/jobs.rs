@@ -64,7 +64,7 @@ const DEVICE_JOBS: [(&str, u64, &str, bool); 6] = [
 const TURNAROUND_MAX_MS: f64 = 10.0;
 
 /// The largest size in bytes of the kernel's reads when it looks for partition tables.
-const PROBE_BYTES: u64 = 4 << 10;
+const PROBE_BYTES_MAX: u64 = 4 << 10;
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let Some(bench) = Bench::build("bench-jobs", seed, &["fio"])? else {
@@ -168,7 +168,7 @@ impl JobBench {
         // The kernel looks for partition tables first.
         let of_job = requests
             .iter()
-            .skip_while(|request| request.bytes <= PROBE_BYTES.min(block - 1));
+            .skip_while(|request| request.bytes <= PROBE_BYTES_MAX.min(block - 1));
         let of_job: Vec<&Logged> = of_job.collect();
         let [first, others @ ..] = &of_job[..] else {
             bail!("no request of {program} has arrived");

@@ -21,7 +21,7 @@ pub(super) struct Options {
     bound: u64,
 }
 
-/// Renews the rows of `docs/internals/probe-bench.csv` and the tables of
+/// Updates the rows of `docs/internals/probe-bench.csv` and the tables of
 /// `docs/internals/probe-costs.md`.
 pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
     let mut cargo = shell::example("traxtent-lab", "probe_table");

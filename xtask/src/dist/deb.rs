@@ -48,7 +48,9 @@ pub(super) fn libraries(files: &[&Path]) -> Result<String> {
             .filter_map(in_brackets);
         for library in needed {
             let known = LIBRARIES.iter().find(|(name, _)| *name == library);
-            let (_, package) = known.with_context(|| format!("{name} needs {library}"))?;
+            let (_, package) = known.with_context(|| {
+                format!("{name} needs {library}, which is not in the list of allowed libraries")
+            })?;
             packages.push(*package);
         }
         let versions = shell::output("readelf", ["--version-info", "--wide", &*name])?;

@@ -37,9 +37,9 @@ const POINTS_PER_TRACK: u32 = 33;
 const TRACKS_MAX: u32 = 4;
 
 /// The displayed width of a panel on a wide page, in pixels.
-const PANEL_WIDTH: u32 = 480;
+const PANEL_WIDTH_PX: u32 = 480;
 /// The displayed width of a panel on a narrow page, in pixels.
-const NARROW_WIDTH: u32 = 380;
+const NARROW_WIDTH_PX: u32 = 380;
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.
 const ALIGNED: &str = "aligned to tracks";
@@ -153,7 +153,7 @@ fn picture(drive: &TestDrive, modern: &TestDrive) -> Result<Efficiency> {
     panels[0].marks = paper::marks();
     Ok(Efficiency {
         panels,
-        panel_width: PANEL_WIDTH,
+        panel_width: PANEL_WIDTH_PX,
     })
 }
 
@@ -432,7 +432,7 @@ fn pictures_for_page(picture: &Efficiency) -> Result<String> {
         .map(|panel| {
             Efficiency {
                 panels: vec![panel.clone()],
-                panel_width: NARROW_WIDTH,
+                panel_width: NARROW_WIDTH_PX,
             }
             .svg()
         })
@@ -451,6 +451,7 @@ struct Files {
     tracks: Option<PathBuf>,
 }
 
+/// Commands to try next, each with its purpose.
 const NEXT: [(&str, &str); 5] = [
     (
         "traxtent probe toshiba-x300 --tracks-only --map x300.map",

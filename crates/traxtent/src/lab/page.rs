@@ -224,11 +224,11 @@ fn measured(finding: &Finding) -> String {
 }
 
 /// The displayed width of a panel that has a row of the page to itself, in pixels.
-const WIDE: u32 = 1000;
+const WIDE_PX: u32 = 1000;
 /// The displayed width of a panel that shares a row, in pixels.
-const SHARED: u32 = 490;
+const SHARED_PX: u32 = 490;
 /// The displayed width of a panel on a narrow page, in pixels.
-const NARROW: u32 = 380;
+const NARROW_PX: u32 = 380;
 
 /// Returns the figure. Each panel is drawn once for wide pages and once for narrow ones, so that
 /// its text always has the size of the page's text. The style sheet shows one of the two.
@@ -237,8 +237,8 @@ fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
         return Ok(String::new());
     };
     let (class, width) = match picture.panels.len() {
-        1 => ("panel alone", WIDE),
-        _ => ("panel", SHARED),
+        1 => ("panel alone", WIDE_PX),
+        _ => ("panel", SHARED_PX),
     };
     let figure = ExperimentFigure {
         figure: picture,
@@ -248,7 +248,7 @@ fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
     for (index, panel) in picture.panels.iter().enumerate() {
         let drawn =
             |width| inline(figure, index, width).map_err(|error| Failure::Io(error.to_string()));
-        let (wide, narrow) = (drawn(width)?, drawn(NARROW)?);
+        let (wide, narrow) = (drawn(width)?, drawn(NARROW_PX)?);
         panels += &of_panel(class, &panel.title, &wide, &narrow);
     }
     let caption = format!("{} redrawn", escape(&spec.name));

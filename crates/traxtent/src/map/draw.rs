@@ -14,24 +14,24 @@ use crate::failure::{Failure, Result};
 use crate::plot;
 
 /// The maximum number of tracks that are drawn individually.
-const SINGLE: usize = 600;
+const SINGLE_TRACKS_MAX: usize = 600;
 
 /// The minimum and maximum number of tracks in the enlarged part of a longer range.
-const ENLARGED: RangeInclusive<u64> = 200..=100_000;
+const ENLARGED_TRACKS: RangeInclusive<u64> = 200..=100_000;
 
 /// The number of runs of tracks on one surface that the enlarged part shows, within the bounds of
-/// [`ENLARGED`].
+/// [`ENLARGED_TRACKS`].
 const SURFACE_RUNS: usize = 4;
 
-/// The maximum number of columns in a panel with more tracks than [`SINGLE`].
-const COLUMNS: u64 = 450;
+/// The maximum number of columns in a panel with more tracks than [`SINGLE_TRACKS_MAX`].
+const COLUMNS_MAX: u64 = 450;
 
 /// The maximum number of different values that a column shows individually. More values are shown
 /// as a bar from the lowest to the highest.
-const VALUES: usize = 4;
+const VALUES_MAX: usize = 4;
 
 /// The maximum number of surfaces that are distinguished by colours.
-const COLOURS: u16 = 3;
+const COLOURED_SURFACES_MAX: u16 = 3;
 
 /// Draws cylinders and surfaces if they are known (paper Q, Figure 2), otherwise the sizes of
 /// tracks. If they are known but the range has many tracks, draws the sizes of all tracks, and the
@@ -82,7 +82,7 @@ fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = geometry.track_of(Lbn(range.start));
     let first = first.map_or(0, |track| track.index);
     let end = |index| geometry.track(index).map(|track| track.end_lbn().0);
-    if end(first + SINGLE as u64 - 1).is_none_or(|end| end >= range.end) {
+    if end(first + SINGLE_TRACKS_MAX as u64 - 1).is_none_or(|end| end >= range.end) {
         return places_of_each(geometry, range);
     }
     let mut all = Panel::new(range);
@@ -114,7 +114,7 @@ fn enlarged_tracks(geometry: &Geometry, range: &Range<u64>) -> u64 {
         changes < SURFACE_RUNS
     };
     let count = tracks_of(geometry, range).take_while(more).count() as u64;
-    count.clamp(*ENLARGED.start(), *ENLARGED.end())
+    count.clamp(*ENLARGED_TRACKS.start(), *ENLARGED_TRACKS.end())
 }
 
 /// Returns the tracks in a range. Walking past those before it is faster than looking each one up.
@@ -132,7 +132,7 @@ fn tracks_of<'a>(
 /// Returns panels with the cylinder and the surface of each track.
 fn places_of_each(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let surfaces = geometry.surfaces();
-    let coloured = (2..=COLOURS).contains(&surfaces);
+    let coloured = (2..=COLOURED_SURFACES_MAX).contains(&surfaces);
     let mut cylinders = Panel::new(range);
     let mut heads = Panel::new(range);
     for track in tracks_of(geometry, range) {
@@ -184,7 +184,7 @@ impl Panel {
 
     fn add(&mut self, lbns: &Range<u64>, value: u64, colour: usize) {
         let lbns = lbns.start.max(self.range.start)..lbns.end.min(self.range.end);
-        if self.single.len() <= SINGLE {
+        if self.single.len() <= SINGLE_TRACKS_MAX {
             self.single.push(Bar {
                 lbns: (lbns.start as f64, lbns.end as f64),
                 values: (value as f64, value as f64),
@@ -195,7 +195,7 @@ impl Panel {
     }
 
     fn done(self, title: &'static str) -> TracksPanel {
-        let few = self.single.len() <= SINGLE;
+        let few = self.single.len() <= SINGLE_TRACKS_MAX;
         TracksPanel {
             title,
             heading: None,
@@ -216,7 +216,7 @@ fn joined(bars: Vec<Bar>) -> Vec<Bar> {
     let mut kept: Vec<Bar> = Vec::new();
     for bar in bars {
         let touches = |one: &&mut Bar| one.lbns.1 >= bar.lbns.0;
-        let mut last = kept.iter_mut().rev().take(2 * VALUES);
+        let mut last = kept.iter_mut().rev().take(2 * VALUES_MAX);
         match last.find(|one| one.values == bar.values).filter(touches) {
             Some(before) => before.lbns.1 = bar.lbns.1,
             None => kept.push(bar),
@@ -244,7 +244,7 @@ struct Column {
 impl Columns {
     fn new(range: &Range<u64>) -> Columns {
         let length = range.end - range.start;
-        let width = length.div_ceil(COLUMNS).max(1);
+        let width = length.div_ceil(COLUMNS_MAX).max(1);
         Columns {
             start: range.start,
             width,
@@ -261,10 +261,10 @@ impl Columns {
         }
         for column in &mut self.values[column(lbns.start)..=column(lbns.end - 1)] {
             column.values.insert(value);
-            if column.values.len() > VALUES {
+            if column.values.len() > VALUES_MAX {
                 column.many = true;
                 // Values between the lowest and the highest no longer matter.
-                let between = column.values.iter().copied().nth(VALUES / 2);
+                let between = column.values.iter().copied().nth(VALUES_MAX / 2);
                 between.map(|value| column.values.remove(&value));
             }
         }

@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// angle]
     #[arg(long, value_name = "NAME", value_parser = algorithms())]
     algorithm: Option<Algorithm>,
-    /// Which predicted boundaries to test by additional reads, if tracks are found by timing: none,
-    /// some in every cylinder, or all
+    /// Which predicted boundaries the algorithm `angle` tests by additional reads: none, some in
+    /// every cylinder, or all
     #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verifications())]
     verify: Verify,
     /// Probe only these LBNs

@@ -399,7 +399,7 @@ mod tests {
         assert!(done.file.cost.drive_time > second.cost.drive_time);
     }
 
-    /// Is a checkpoint written once it is due, and does it include the first track?
+    /// Is a checkpoint written only once it is due, and does it include the first track?
     #[test]
     fn checkpoint_of_the_first_track() {
         let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use crate::machine::load;
 use crate::overwrite;
 
 /// The maximum size of a scenario in bytes.
-const SCENARIO_BYTES: u64 = 16 << 20;
+const SCENARIO_BYTES_MAX: u64 = 16 << 20;
 
 /// The lower bound of [`ServedDrive::outstanding`].
 const OUTSTANDING_MIN: u32 = 128;
@@ -165,7 +165,7 @@ impl Files<'_> {
 
 /// Checks that a scenario's faults are valid and fit the drive.
 fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
-    let text = input::text(path, SCENARIO_BYTES)?;
+    let text = input::text(path, SCENARIO_BYTES_MAX)?;
     let scenario =
         Scenario::from_toml(&text).map_err(|error| Failure::at(path.display(), error))?;
     let drive = Drive::new(profile).map_err(|error| Failure::at(&profile.name, error))?;

@@ -16,7 +16,7 @@ use crate::serve::attach::{self, Served};
 use crate::serve::session::{Session, Signals, exit_with};
 
 /// The maximum number of requests per client that are carried out at a time.
-const OUTSTANDING: usize = 16;
+const OUTSTANDING_MAX: usize = 16;
 
 /// Serves the volume until it is stopped.
 pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
@@ -36,7 +36,13 @@ pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
         service,
         read_only: args.read_only,
     };
-    let session = Session::start(vec![export], &args.front_ends, OUTSTANDING, folder, signals)?;
+    let session = Session::start(
+        vec![export],
+        &args.front_ends,
+        OUTSTANDING_MAX,
+        folder,
+        signals,
+    )?;
     let control = control.map(|path| path.display().to_string());
     let members: Vec<String> = args
         .members

@@ -52,7 +52,7 @@ pub(super) fn outcome(
         (None, true) => Ok(()),
         (None, false) if progress.done => Err(Failure::Finding(finding(progress))),
         (None, false) => {
-            let line = "interrupted; run it again to resume".to_owned();
+            let line = "interrupted; run the command again to resume".to_owned();
             Err(match signal {
                 Some(signal) => Failure::Interrupted(line, signal),
                 None => Failure::Finding(line),

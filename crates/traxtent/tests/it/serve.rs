@@ -241,7 +241,7 @@ fn interrupted_commands_die_of_the_signal() {
     for (line, said) in [
         (
             "volume scrub --rate 64K a b",
-            "traxtent: interrupted; run it again to resume\n",
+            "traxtent: interrupted; run the command again to resume\n",
         ),
         ("sim generic-20tb random,count=100000000", ""),
     ] {
