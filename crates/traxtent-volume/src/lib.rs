@@ -301,7 +301,7 @@ impl<M: MemberIo> Volume<M> {
         if !self.ring().dirty {
             return Ok(());
         }
-        // RAID-1 need not retire records here: copying a replica again after a crash is always
+        // RAID-1 need not settle the records here: copying a replica again after a crash is always
         // correct.
         let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
@@ -388,9 +388,9 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Flushes all members and, with `retire`, invalidates the journal's records. The caller must
-    /// have exclusive access. The records of a broken volume are kept: the failure of a member
-    /// might not have been recorded, and recovery then has to replay its writes.
+    /// Flushes all members and, with `retire`, makes a record durable that settles all others. The
+    /// caller must have exclusive access. The records of a broken volume are kept: the failure of a
+    /// member might not have been recorded, and recovery then has to replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
         if state.read_only {
             return Ok(());

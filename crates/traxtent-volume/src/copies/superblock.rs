@@ -83,8 +83,8 @@ struct Bytes {
     layout: U64,
 }
 
-/// Returns the number of sectors that hold `bytes` bytes, rounded up to a multiple of 4096 bytes.
-fn whole(bytes: u64, sector_bytes: u32) -> Sectors {
+/// Returns the number of sectors that hold `bytes` bytes, padded to a multiple of 4096 bytes.
+fn padded_sectors(bytes: u64, sector_bytes: u32) -> Sectors {
     let bytes = bytes.next_multiple_of(SUPERBLOCK_BYTES as u64);
     Sectors(bytes.div_ceil(sector_bytes.into()))
 }
@@ -92,13 +92,13 @@ fn whole(bytes: u64, sector_bytes: u32) -> Sectors {
 impl ReplicatedSuperblock {
     /// Returns the number of sectors of a superblock.
     pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
-        whole(SUPERBLOCK_BYTES as u64, sector_bytes)
+        padded_sectors(SUPERBLOCK_BYTES as u64, sector_bytes)
     }
 
-    /// Returns the number of sectors of the attachments.
+    /// Returns the number of sectors of one copy of the attachments.
     pub fn attachments(&self) -> Sectors {
         let bytes = u64::from(self.map.bytes) + u64::from(self.survey.bytes);
-        whole(bytes, self.sector_bytes)
+        padded_sectors(bytes, self.sector_bytes)
     }
 
     /// Returns the first LBN of each superblock, with that of its attachments.

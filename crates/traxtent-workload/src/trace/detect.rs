@@ -35,13 +35,13 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     {
         return Ok(TraceFormat::HpSrt);
     }
-    for (name, what) in [
+    for (magic, compression) in [
         (&[0x1f, 0x8b][..], "gzip"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
         (b"BZh", "bzip2"),
     ] {
-        if bytes.starts_with(name) {
-            return unrecognized(format!("the file is {what}-compressed"));
+        if bytes.starts_with(magic) {
+            return unrecognized(format!("the file is {compression}-compressed"));
         }
     }
     // The last line may be incomplete.

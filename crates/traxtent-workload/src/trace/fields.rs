@@ -17,21 +17,28 @@ pub(super) const PS_PER_S: u64 = 1_000_000_000_000;
 pub(super) const TIME_MAX_PS: u64 = u64::MAX / 2;
 
 impl Line<'_> {
-    /// Parses a decimal number times `unit` (a power of ten) as an exact number of whole
-    /// picoseconds. Further digits are dropped.
+    /// Parses a decimal number times `unit_ps` (one of the constants above) as an exact number of
+    /// whole picoseconds. Further digits are dropped.
     pub(super) fn time(
         &self,
         field: &'static str,
         text: &str,
-        unit: u64,
+        unit_ps: u64,
     ) -> Result<u64, TraceError> {
-        decimal(text, unit)
+        decimal(text, unit_ps)
             .filter(|&ps| ps <= TIME_MAX_PS)
             .ok_or_else(|| {
+                let unit = match unit_ps {
+                    PS_PER_S => "s",
+                    PS_PER_MS => "ms",
+                    PS_PER_US => "us",
+                    _ => "ns",
+                };
+                let most = TIME_MAX_PS / unit_ps;
                 self.field(
                     field,
                     text,
-                    format!("expected a time from 0 to {}", TIME_MAX_PS / unit),
+                    format!("expected a time from 0 to {most} {unit}"),
                 )
             })
     }
@@ -118,8 +125,8 @@ pub(super) fn covering(offset: u128, length: u128, sector_bytes: u32) -> Option<
     Some((Lbn(first as u64), u32::try_from(end - first).ok()?))
 }
 
-/// Returns `text` times `unit`, exact for unsigned decimals. A number with an exponent is computed
-/// in floating point.
+/// Returns `text` times `unit`, a power of ten, exact for unsigned decimals; further digits are
+/// dropped. A number with an exponent is computed in floating point.
 pub(super) fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() && fraction.is_empty() {

@@ -65,10 +65,10 @@ pub(super) struct OrderCheck {
 }
 
 impl OrderCheck {
-    pub(super) fn new(format: TraceFormat, on: bool) -> OrderCheck {
+    pub(super) fn new(format: TraceFormat, enabled: bool) -> OrderCheck {
         OrderCheck {
             format,
-            enabled: on,
+            enabled,
             latest: None,
             warning: None,
         }

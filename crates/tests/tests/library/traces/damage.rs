@@ -22,7 +22,7 @@ fn damage_is_named() {
         (
             DiskSimAscii,
             "x 0 5 8 1\n",
-            "line 1: arrival: \"x\": expected a time from 0 to 9223372036",
+            "line 1: arrival: \"x\": expected a time from 0 to 9223372036 ms",
         ),
         (
             DiskSimAscii,

@@ -303,7 +303,7 @@ fn error(part: &'static str, problem: impl Into<String>) -> ColumnError {
     }
 }
 
-/// The columns that have not been used.
+/// The columns that have not been taken yet.
 struct Pairs(Vec<(&'static str, ColumnId)>);
 
 impl Pairs {
@@ -412,7 +412,7 @@ impl Pairs {
     }
 }
 
-/// The units that have not been used.
+/// The units that have not been taken yet.
 struct Units {
     all_times: Option<TimeUnit>,
     by_key: Vec<(String, String)>,
