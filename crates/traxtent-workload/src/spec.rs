@@ -138,7 +138,7 @@ pub enum ArrivalModel {
     /// The number of outstanding requests is limited. Each completion is followed by a pause, and
     /// then by the next request.
     Closed {
-        /// The number of requests that are outstanding if none is pausing.
+        /// The number of outstanding requests; fewer during pauses.
         outstanding: u32,
         /// The pause in milliseconds.
         think: Distribution,

@@ -64,8 +64,8 @@ const DEVICE: usize = 0;
 /// The number of locks for pages, and the number for tracks.
 const LOCKS: usize = 64;
 
-/// The size in bytes of the blocks kept in memory because replicas are out of date. A write that
-/// could exceed it goes to all replicas.
+/// The size in bytes of the blocks kept in memory because replicas are out of date. An ordinary
+/// write that could exceed it goes to all replicas.
 const PENDING_BYTES_MAX: usize = 16 << 20;
 
 /// A device with a clock.
