@@ -37,9 +37,9 @@ struct MoveExtent {
 
 const MOVE_EXTENT: Opcode = opcode::read_write::<MoveExtent>(b'f', 15);
 
-/// Exchanges the disk blocks of `count` blocks of a file with those of a donor file. Both begin at
-/// the given blocks of their files. The content of `file` stays the same; the content of `donor`
-/// becomes undefined.
+/// Exchanges the disk blocks of `count` blocks of a file with those of a donor file. The blocks
+/// begin at `file_start` in the file and at `donor_start` in the donor. The content of `file` stays
+/// the same; the content of `donor` becomes undefined.
 ///
 /// The kernel copies the data, page by page, and records each page's exchange in the journal. A
 /// crash leaves the file with its old or its new blocks, and with its data in both cases, if two
@@ -75,11 +75,12 @@ pub fn exchange(
     }
 }
 
-/// The words of `struct fsmap_head`: four numbers of 32 bits, six reserved words, and two keys.
+/// The number of 64-bit words in `struct fsmap_head`: four numbers of 32 bits, six reserved words,
+/// and two keys.
 const HEAD_WORDS: usize = 24;
-/// The words of `struct fsmap`.
+/// The number of 64-bit words in `struct fsmap`.
 const RECORD_WORDS: usize = 8;
-/// The number of records per call.
+/// The maximum number of records per call.
 const RECORDS: usize = 1024;
 /// `FMR_OWN_FREE`: the owner of free space.
 const FREE: u64 = 1;

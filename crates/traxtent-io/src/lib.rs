@@ -2,8 +2,8 @@
 //! the exchange of blocks on ext4, and compressed files.
 //!
 //! [`device::open`] opens a path as the target of a probe. [`device::guard`] checks paths before
-//! they are written to. [`ext4`] exchanges blocks between files. [`CompressedWriter`] compresses
-//! output.
+//! they are written to. [`ext4`] exchanges blocks between files, and lists free space.
+//! [`CompressedWriter`] compresses output.
 //!
 //! # Invariants
 //! - [`BlockTarget`](device::BlockTarget) writes only within a range that the caller has allowed,

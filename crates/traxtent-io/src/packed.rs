@@ -67,7 +67,7 @@ impl<W: Write> Write for CompressedWriter<W> {
         }
     }
 
-    /// Does not flush compressed output: a frame is not cut short.
+    /// Flushes uncompressed output only. Flushing compressed output would make it larger.
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Form::Plain(sink) => sink.flush(),

@@ -1,7 +1,8 @@
-//! A Linux block device or image file. It is read directly, and written only in a range that the
-//! caller has allowed.
+//! A Linux block device or image file. It is read directly if possible, and written only in a range
+//! that the caller has allowed.
 //!
-//! Each request is one pread or pwrite with O_DIRECT between two clock readings.
+//! A read is a pread and a write a pwritev2, with O_DIRECT if the file system supports it. A flush
+//! is an fdatasync. The clock is read before and after each.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -30,8 +31,8 @@ pub struct BlockTarget {
     identity: Identity,
     clock: Clock,
     buffer: Buffer,
-    /// The alignment in bytes that the kernel requires for offsets and lengths.
-    unit: u64,
+    /// The unit of offsets and lengths of reads: a sector of a device, a page of an image file.
+    unit_bytes: u64,
     rotational: Option<bool>,
     scratch: Option<Box<ScratchRange>>,
     pub(super) notes: Vec<String>,
@@ -47,8 +48,8 @@ struct ScratchRange {
 
 /// The maximum size of one read or write in bytes.
 const TRANSFER_BYTES_MAX: u64 = 64 << 20;
-/// The alignment in memory and in image files. No file system requires more.
-const PAGE: usize = 4096;
+/// The alignment in bytes of buffers, and of reads of image files. No file system requires more.
+const PAGE_BYTES: usize = 4096;
 
 impl BlockTarget {
     /// Opens a block device or image file for reading.
@@ -99,10 +100,10 @@ impl BlockTarget {
                 physical_bytes,
             },
             rotational: fact("queue/rotational").map(|flag| flag != "0"),
-            unit: if device.is_some() {
+            unit_bytes: if device.is_some() {
                 u64::from(logical_bytes)
             } else {
-                PAGE as u64
+                PAGE_BYTES as u64
             },
             buffer: Buffer::default(),
             clock: Clock::start(),
@@ -163,8 +164,8 @@ impl BlockTarget {
     /// each round here. There is nothing to gain when requests are sent one at a time and a
     /// revolution takes thousands of microseconds.
     fn read(&mut self, start: u64, end: u64) -> Result<Timing, Errno> {
-        let first = start / self.unit * self.unit;
-        let length = (end - first).next_multiple_of(self.unit) as usize;
+        let first = start / self.unit_bytes * self.unit_bytes;
+        let length = (end - first).next_multiple_of(self.unit_bytes) as usize;
         let wanted = (end - first) as usize;
         let buffer = self.buffer.aligned(length);
         let mut done = 0;
@@ -350,21 +351,21 @@ struct Buffer {
 
 impl Buffer {
     fn aligned(&mut self, length: usize) -> &mut [u8] {
-        if self.bytes.len() < length + PAGE {
-            self.bytes = vec![0; length + PAGE];
+        if self.bytes.len() < length + PAGE_BYTES {
+            self.bytes = vec![0; length + PAGE_BYTES];
         }
-        let skip = self.bytes.as_ptr().align_offset(PAGE);
+        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
         &mut self.bytes[skip..skip + length]
     }
 
     /// Returns aligned memory filled with random numbers. Drives and intermediate layers may skip
     /// writing data that they already hold.
     fn noisy(&mut self, length: usize, noise: &mut Rng) -> &[u8] {
-        let is_new = self.bytes.len() < length + PAGE;
+        let is_new = self.bytes.len() < length + PAGE_BYTES;
         let bytes = self.aligned(length);
         // A new buffer is filled once; after that, one number in each page changes with each
         // request.
-        let step = if is_new { 8 } else { PAGE };
+        let step = if is_new { 8 } else { PAGE_BYTES };
         for place in bytes.chunks_mut(step) {
             let number = noise.bits().to_le_bytes();
             let some = place.len().min(8);
@@ -433,14 +434,14 @@ mod tests {
         }
     }
 
-    /// Is the buffer aligned at any length, and reused?
+    /// Is the buffer aligned at any length?
     #[test]
     fn buffers_are_aligned() {
         let mut buffer = Buffer::default();
         for length in [4096, 512, 65_536, 512] {
             let bytes = buffer.aligned(length);
             assert_eq!(bytes.len(), length);
-            assert_eq!(bytes.as_ptr() as usize % PAGE, 0);
+            assert_eq!(bytes.as_ptr() as usize % PAGE_BYTES, 0);
         }
     }
 }

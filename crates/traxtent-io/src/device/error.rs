@@ -11,7 +11,7 @@ use super::guard::Refusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The path does not exist.
+    /// The path does not exist, or its device or medium is absent.
     #[error("{}: no such device or file", path.display())]
     Missing {
         /// The path.
@@ -48,7 +48,7 @@ pub enum DeviceError {
         /// The path.
         path: PathBuf,
     },
-    /// Writing is not permitted.
+    /// The path must not be written to.
     #[error(transparent)]
     Guarded(#[from] Refusal),
     /// The device is empty, or shorter than one sector.

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     /// Are a mount's device, mount point and source read from the kernel's table, with and without
-    /// optional fields, and with spaces in names?
+    /// optional fields, and with escaped characters in names? Is an incomplete line skipped?
     #[test]
     fn mounts_are_read() {
         let plain =
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(Mount::parse("36 35 8 / /"), None);
     }
 
-    /// Is a mounted device found to be in use?
+    /// Is a mounted device found to be in use, and a path without a disk not?
     #[test]
     fn a_mounted_device_is_in_use() {
         let Some(table) = fs::read_to_string("/proc/self/mountinfo").ok() else {

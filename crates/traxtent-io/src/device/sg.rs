@@ -32,7 +32,8 @@ pub struct SgTransport {
 
 /// The time limit of a command, longer than the retries of a drive on a bad sector.
 const TIMEOUT_MS: u32 = 60_000;
-const SENSE_MAX: usize = 252;
+/// The maximum length of sense data in bytes.
+const SENSE_BYTES_MAX: usize = 252;
 
 impl SgTransport {
     /// Opens a SCSI generic node or a whole SCSI disk.
@@ -96,8 +97,8 @@ impl SgTransport {
         }
     }
 
-    /// Checks that the host adapter delivered the command.
-    fn carried(&self, header: &SgIoHeader) -> Result<(), TransportError> {
+    /// Checks that the host adapter delivered the command, and that the drive responded in time.
+    fn check_delivery(&self, header: &SgIoHeader) -> Result<(), TransportError> {
         // Host codes are from the kernel's scsi_status.h; driver code 6 is a time-out.
         match (header.host_status, header.driver_status & 0x0f) {
             (0x00, 0x06) | (0x03, _) => {
@@ -128,16 +129,16 @@ impl Transport for SgTransport {
             DataTransfer::Out(bytes) => (SG_DXFER_TO_DEV, bytes.as_ptr().cast_mut(), bytes.len()),
             DataTransfer::In(room) => (SG_DXFER_FROM_DEV, room.as_mut_ptr(), room.len()),
         };
-        let mut sense = [0_u8; SENSE_MAX];
+        let mut sense = [0_u8; SENSE_BYTES_MAX];
         let (Ok(cmd_len), Ok(dxfer_len)) = (u8::try_from(command.len()), u32::try_from(length))
         else {
-            return Err(self.refused("the command is too long".to_owned()));
+            return Err(self.refused("the command or its data is too long".to_owned()));
         };
         let mut header = SgIoHeader {
             interface_id: i32::from(b'S'),
             dxfer_direction: direction,
             cmd_len,
-            mx_sb_len: SENSE_MAX as u8,
+            mx_sb_len: SENSE_BYTES_MAX as u8,
             iovec_count: 0,
             dxfer_len,
             dxferp: buffer.cast(),
@@ -164,7 +165,7 @@ impl Transport for SgTransport {
         let carried = unsafe { sg_io(&self.file, &mut header) };
         let completed = self.clock.now();
         carried.map_err(|errno| self.failed(errno))?;
-        self.carried(&header)?;
+        self.check_delivery(&header)?;
         let status = match header.status & 0x3e {
             0x00 => Status::Good,
             0x02 => Status::CheckCondition,
@@ -175,7 +176,7 @@ impl Transport for SgTransport {
         };
         let sense = match status {
             Status::CheckCondition => {
-                sense[..usize::from(header.sb_len_wr).min(SENSE_MAX)].to_vec()
+                sense[..usize::from(header.sb_len_wr).min(SENSE_BYTES_MAX)].to_vec()
             }
             _ => Vec::new(),
         };

@@ -33,7 +33,7 @@ pub(super) fn is_scsi_disk(folder: &Path) -> bool {
     folder.join("device/scsi_level").exists()
 }
 
-/// Returns the sysfs directory of the whole disk.
+/// Returns the sysfs directory of the disk that a device is or, for a partition, is part of.
 pub(super) fn whole(folder: &Path) -> PathBuf {
     if is_partition(folder) {
         folder.join("..")
