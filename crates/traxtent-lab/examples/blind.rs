@@ -95,7 +95,7 @@ fn main() -> ExitCode {
 }
 
 /// Probes all drives in one way. Returns true if every drive is recovered exactly, or if
-/// verification is by sample and every wrong result reports its doubt.
+/// verification is by sample and every probe with a wrong result fails or reports doubt.
 fn probe_all(options: &Options, trial: &Trial) -> bool {
     let seeds = options.seed..options.seed.saturating_add(options.drives);
     let shape = "{bar:40} {pos} of {len} drives, {eta} left";
@@ -140,7 +140,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
             println!("  {:<18} {wrong:>5} of {all}", format!("{trap:?}"));
         }
     }
-    // A result verified by sample passes if it is wrong but reports its doubt.
+    // A wrong result that is verified by sample passes if the probe fails or reports doubt.
     match trial.verify {
         Verify::Sample => !wrong.iter().any(|outcome| outcome.is_silently_wrong()),
         Verify::None | Verify::Full => wrong.is_empty(),

@@ -1,7 +1,7 @@
 //! The influence of a profile's assumed figures on random reads and on streams.
 //!
-//! Each assumed figure has a plausible range, with a source or a reason. It is moved to the ends of
-//! its range, alone; then all are moved together, to the slow and to the fast side.
+//! Each assumed figure with a plausible range is moved to the ends of the range, alone. Then all
+//! are moved together, to the slow and to the fast side. Each range has a source or a reason.
 
 use std::num::NonZeroU32;
 
@@ -25,7 +25,7 @@ enum Values {
 /// A plausible range.
 #[derive(Clone, Copy, Debug)]
 pub struct PlausibleRange {
-    /// The figure, by its key in a profile.
+    /// The figure: its key in a profile, or a description if all zones have it.
     pub key: &'static str,
     values: Values,
     /// The source of the range, or the reason for it.
@@ -186,7 +186,7 @@ pub struct Influence {
     pub own: Results,
     /// The figures, each moved alone, in the order of [`RANGES`].
     pub moved: Vec<Moved>,
-    /// The assumed figures that are not moved.
+    /// The keys of the assumed figures that are not in [`RANGES`].
     pub fixed: Vec<String>,
     /// The results with each figure at the value with the slowest random read, and at that with the
     /// fastest one.
@@ -329,7 +329,8 @@ fn apply(bench: &Bench, key: &str, to: &str) -> Option<Bench> {
     Bench::with_profile(profile, bench.seed).ok()
 }
 
-/// The first zone's skew to the next cylinder, in revolutions.
+/// Returns the first zone's skew to the next cylinder in revolutions; `None` if it is 0 or given in
+/// sectors.
 fn skew(profile: &Profile) -> Option<f64> {
     match profile.geometry.zones.first()?.cylinder_skew {
         Skew::Revolutions(turns) if turns > 0.0 => Some(turns),
@@ -337,7 +338,7 @@ fn skew(profile: &Profile) -> Option<f64> {
     }
 }
 
-/// The longest seek of a cylinder that fits in the skews, in milliseconds.
+/// Returns the longest seek of one cylinder that fits in 85 % of the skew, in milliseconds.
 fn longest_switch_ms(profile: &Profile) -> f64 {
     skew(profile).map_or(f64::INFINITY, |turns| {
         0.85 * turns * profile.revolution_ms()
@@ -356,7 +357,8 @@ fn set_skews(profile: &mut Profile, turns: f64) {
     }
 }
 
-/// The innermost track size over the outermost one, if each zone has one track size.
+/// Returns the innermost track size over the outermost one, if there are several zones and each has
+/// one track size.
 fn inner(profile: &Profile) -> Option<f64> {
     let zones = &profile.geometry.zones;
     let size = |zone: &traxtent_model::geometry::ZoneSpec| match zone.sectors_per_track {
@@ -368,8 +370,8 @@ fn inner(profile: &Profile) -> Option<f64> {
     Some(sizes.last()? / sizes.first()?)
 }
 
-/// Lets track sizes fall to another share of the outermost one. The number of cylinders changes so
-/// that the capacity stays.
+/// Changes the track sizes so that the innermost is `share` of the outermost. The number of
+/// cylinders changes so that the capacity stays about the same.
 fn set_inner(profile: &mut Profile, share: f64) -> Option<()> {
     let old = inner(profile)?;
     let ratio = profile.sector.physical_bytes / profile.sector.logical_bytes;
@@ -395,7 +397,7 @@ fn set_inner(profile: &mut Profile, share: f64) -> Option<()> {
             *slots = (((outer - fallen) / unit).round() * unit) as u32;
         }
     }
-    // Two passes per zone boundary keep it on an even number of passes.
+    // Zones end at multiples of the width, so that no pass is cut.
     let width = profile.geometry.width_tracks.unwrap_or(1).max(1);
     let factor = 1.002 * before / total(zones);
     let scaled =

@@ -111,8 +111,8 @@ pub struct Bench {
     pub changes: Vec<(String, String)>,
 }
 
-/// The factor by which the work is reduced if an approximate result is sufficient.
-const QUICK: u64 = 10;
+/// The divisor of the number of requests if an approximate result is sufficient.
+const APPROXIMATE_DIVISOR: u64 = 10;
 
 impl Bench {
     /// Returns the bench of another built-in drive, with the same settings.
@@ -175,12 +175,12 @@ impl Bench {
         Bench { recordings, ..self }
     }
 
-    /// Returns `many`, or a tenth of it if an approximate result is sufficient.
-    pub fn scaled_count(&self, many: u64) -> u64 {
+    /// Returns `count`, or a tenth of it, rounded up, if an approximate result is sufficient.
+    pub fn scaled_count(&self, count: u64) -> u64 {
         if self.approximate {
-            many.div_ceil(QUICK)
+            count.div_ceil(APPROXIMATE_DIVISOR)
         } else {
-            many
+            count
         }
     }
 
@@ -231,7 +231,7 @@ impl Bench {
         self.drive().target()
     }
 
-    /// The number of LBNs on the first track, and on every other track of the first zone.
+    /// Returns the number of LBNs on the first track.
     pub fn track_sectors(&self) -> u32 {
         self.drive().track_sectors()
     }

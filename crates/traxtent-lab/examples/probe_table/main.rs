@@ -46,7 +46,7 @@ struct Options {
     /// Commit that is measured
     #[arg(long, default_value = "")]
     commit: String,
-    /// Seed of everything random
+    /// Seed to record in the rows; nothing in the measurement is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

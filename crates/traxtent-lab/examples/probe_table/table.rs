@@ -26,7 +26,9 @@ pub(crate) struct Row {
     pub(crate) host_cpu_s: f64,
     /// `exact`, `wrong`, `failed`, `stopped`, or `left out`.
     pub(crate) result: String,
+    /// The number of boundaries that were not found.
     pub(crate) missing: u64,
+    /// The number of LBNs that were found but are not boundaries.
     pub(crate) additional: u64,
     /// The shares of the tracks found, by how their ends are confirmed.
     pub(crate) tested: f64,
@@ -91,7 +93,7 @@ impl Row {
         }
     }
 
-    /// The table cell with the outcome.
+    /// Returns the outcome as text.
     fn outcome(&self) -> String {
         match self.result.as_str() {
             "wrong" => format!(

@@ -3,9 +3,10 @@
 //!
 //! The drive reports up to a given number of sectors of writes as complete immediately and holds
 //! them. Adjacent writes are joined. Once there is no more room, the next run in LBN order goes to
-//! the drive. Physical sectors at its ends that are only partly written stay, because the rest may
-//! still arrive. A flush, and the end of the stream, sends everything. A read sends whatever it
-//! overlaps.
+//! the drive. Physical sectors at the run's ends that are only partly written stay, because the
+//! rest may still arrive. A flush, and the end of the stream, sends everything. A read
+//! completes at once if all its sectors are held. Any other request that cannot be held first sends
+//! whatever it overlaps.
 //!
 //! No profile has this behaviour: the modelled drive writes its buffered data as soon as the arm is
 //! free.
@@ -26,6 +27,7 @@ pub(super) struct WriteBuffer {
     ratio: u64,
     /// The runs, from first LBN to the first LBN after the run. No two runs touch.
     runs: BTreeMap<u64, u64>,
+    /// The number of sectors held.
     held: u64,
     /// The end of the last run that left.
     position: u64,

@@ -45,7 +45,7 @@ impl FileSystem {
     }
 
     /// Returns whether this kernel supports the file system. Loads its module if necessary.
-    pub(super) fn is_known(self) -> bool {
+    pub(super) fn is_supported(self) -> bool {
         let listed = || {
             let list = fs::read_to_string("/proc/filesystems").unwrap_or_default();
             list.split_whitespace().any(|name| name == self.name())

@@ -21,8 +21,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Finds the first kernel that has the file systems of [`FileSystem::OF_GUEST`] as modules, or
-    /// explains why there is none.
+    /// Finds the first bootable kernel, by name, that has the file systems of
+    /// [`FileSystem::OF_GUEST`] as modules, or explains why there is none.
     pub(super) fn find() -> Result<Kernel, String> {
         let root = root();
         let releases = fs::read_dir(root.join("lib/modules"));

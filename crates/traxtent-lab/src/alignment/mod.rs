@@ -2,13 +2,13 @@
 //! on emulated drives with 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB
 //! sector disks).
 //!
-//! The experiment runs six phases on a partition at sector 34 and on one at sector 40, each from
-//! mounting to unmounting. Its result is the ratio of the times that the drive takes. The requests
-//! of a kernel are first recorded on a drive whose time passes fast ([`Session`]), then replayed on
-//! the virtual clock ([`RequestStream`]). Neither the load of the machine nor the speed of its
-//! processor is therefore measured.
+//! The experiment makes a file system on a partition at sector 34 and on one at sector 40. It then
+//! runs five more phases on each, from mounting to unmounting. Its result is the ratio of the times
+//! that the drive takes. The requests of a kernel are first recorded on a drive whose time passes
+//! fast ([`Session`]), then replayed on the virtual clock ([`RequestStream`]). Therefore, neither
+//! the load of the machine nor the speed of its processor affects the result.
 //!
-//! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates
+//! JFS and ReiserFS, which few kernels have today, run in a kernel on a machine that qemu emulates
 //! (`guest`).
 //!
 //! Left out: the host's own time, and the paper's kernels; today's are used instead.
@@ -119,7 +119,8 @@ fn all(bench: &Bench, machine: KernelHost, kinds: &[FileSystem]) -> Result<Vec<T
     kinds.iter().map(of).collect()
 }
 
-/// Returns the program that serves drives: this one, or an installed one.
+/// Returns the program that serves drives: this one if it is `traxtent`, otherwise an installed
+/// one.
 fn server() -> Result<PathBuf, LabError> {
     const NAME: &str = "traxtent";
     let own = env::current_exe().ok();
@@ -128,8 +129,8 @@ fn server() -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
 }
 
-/// The mean ratio of unaligned to aligned times over all file systems: making the file system,
-/// extracting, copying, removing; the smallest of these four; reading the tree, reading the
+/// Returns the mean ratios of unaligned to aligned times over all file systems: making the file
+/// system, extracting, copying, removing; the smallest of these four; reading the tree, reading the
 /// tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let all = all(bench, KernelHost::Host, &FileSystem::OF_HOST)?;
@@ -146,7 +147,7 @@ pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(means)
 }
 
-/// The ratio of unaligned to aligned times in each phase, for a file system of a guest.
+/// Returns the ratio of unaligned to aligned times in each phase, for a file system of a guest.
 pub(crate) fn penalties_in_guest(bench: &Bench, kind: FileSystem) -> Result<Vec<f64>, LabError> {
     let times = all(bench, KernelHost::Guest, &[kind])?;
     Ok(times.iter().flat_map(Times::ratios).collect())

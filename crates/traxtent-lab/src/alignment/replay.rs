@@ -67,7 +67,7 @@ impl RequestStream {
         Ok(RequestStream::of(&rows))
     }
 
-    /// Builds a stream from requests and the times at which each was sent and complete.
+    /// Builds a stream from requests and the times at which each was sent and completed.
     fn of(rows: &[(SimTime, SimTime, Request)]) -> RequestStream {
         let mut by_completion: Vec<usize> = (0..rows.len()).collect();
         by_completion.sort_by_key(|index| rows[*index].1);
@@ -99,16 +99,18 @@ impl RequestStream {
 /// A stream that is being replayed.
 struct Replay<'a> {
     stream: &'a RequestStream,
-    /// The requests with their steps. A step above [`REQUEST_MAX`] has several parts.
+    /// The parts of all requests, each with the index of its step. A request larger than
+    /// [`REQUEST_MAX`] has several parts.
     parts: Vec<(usize, Request)>,
+    /// The index of the next part.
     next: usize,
     /// The number of incomplete parts of each step.
     left: Vec<u32>,
     /// The number of steps at the front of `by_completion` that are complete in this replay.
     completed: usize,
     buffer: WriteBuffer,
-    /// The requests to send next, each with its part. A held write has none: it is already
-    /// complete for the kernel.
+    /// The requests to send next, each with the index of its part. A held write has none: it is
+    /// already complete for the kernel.
     ready: VecDeque<(Option<usize>, Request)>,
     /// The requests that have been sent to the drive.
     sent: Vec<(Option<usize>, Request)>,
@@ -151,8 +153,8 @@ impl<'a> Replay<'a> {
         if self.stream.steps[step].completed_before > self.completed {
             return false;
         }
-        let holds = request.op == Op::Write && !request.fua;
-        if holds && self.buffer.can_hold(request.sectors) {
+        let may_wait = request.op == Op::Write && !request.fua;
+        if may_wait && self.buffer.can_hold(request.sectors) {
             if self.buffer.has_room(request.sectors, self.leaving) {
                 self.buffer.hold(&request);
                 self.finish_part(step);

@@ -18,7 +18,8 @@ use super::replay::RequestStream;
 use super::tree;
 use crate::bench::{Bench, LabError};
 
-/// The phases, in order. Each ends when the file system is unmounted.
+/// A phase of a session. All but the first begin with mounting the file system and end with
+/// unmounting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Make a file system.
@@ -46,7 +47,7 @@ impl Phase {
         Phase::Remove,
     ];
 
-    /// The name of the phase, for `phase.sh` and in tables.
+    /// The name of the phase, for the scripts and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Make => "mkfs",
@@ -88,7 +89,7 @@ pub struct Session {
 /// The factor by which the drive's time is accelerated while a session is recorded.
 const SPEED: u32 = 1000;
 /// The size of the partition in bytes. The paper does not state it.
-const PARTITION: u64 = 20 << 30;
+const PARTITION_BYTES: u64 = 20 << 30;
 
 /// Returns the reason why the requests of this machine's kernel cannot be recorded, if there is
 /// one.
@@ -114,7 +115,7 @@ pub fn unavailable_reason() -> Option<String> {
     }
     let unknown = FileSystem::OF_HOST
         .into_iter()
-        .find(|kind| !kind.is_known())?;
+        .find(|kind| !kind.is_supported())?;
     Some(format!("this kernel does not support {}", unknown.name()))
 }
 
@@ -144,14 +145,14 @@ impl Session {
     /// and kept.
     ///
     /// # Errors
-    /// Returns an error if this kernel has no such file system, a program fails, or a file cannot
-    /// be used.
+    /// Returns an error if the drive is unknown, if the kernel has no such file system, if a
+    /// program fails, or if a file cannot be used.
     pub fn streams(&self, traxtent: &Path, folder: &Path) -> Result<Vec<RequestStream>, LabError> {
         let place = folder.join(self.name());
         if !place.exists() {
             self.record(traxtent, folder, &place)?;
         }
-        let sectors = PARTITION / sector_bytes(&self.drive)?;
+        let sectors = PARTITION_BYTES / sector_bytes(&self.drive)?;
         let partition = Lbn(self.first_sector)..Lbn(self.first_sector + sectors);
         let read = |phase: &Phase| {
             let log = place.join(phase.name()).with_extension("csv");
@@ -203,7 +204,7 @@ impl Session {
             "--file",
         ]);
         command.arg(folder.join("data")).arg("--log").arg(log);
-        let partition = [self.first_sector * sector, PARTITION];
+        let partition = [self.first_sector * sector, PARTITION_BYTES];
         let (name, script, unit) = match self.machine {
             KernelHost::Host => ("phase.sh", include_str!("phase.sh"), 1),
             KernelHost::Guest => ("guest.sh", include_str!("guest.sh"), sector),
@@ -223,7 +224,7 @@ impl Session {
             return Ok(());
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // Drop the messages of `serve` itself, which begin with its name.
+        // Drop the notes of `serve` itself.
         let lines = stderr
             .lines()
             .filter(|line| !line.starts_with("traxtent: note: "));

@@ -1,8 +1,8 @@
 //! A tarball made from a seed, in place of a kernel's source. It has about as many files, with
 //! similar sizes.
 //!
-//! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as in the sources
-//! of Linux 2.6.32 to 3.11. No one has published these values, so they are assumed. A directory
+//! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB. These values are
+//! assumed for the sources of Linux 2.6.32 to 3.11, because none have been published. A directory
 //! holds twelve files, and its parent directory holds twenty such directories.
 
 use std::fs::File;
@@ -13,11 +13,11 @@ use traxtent_units::Rng;
 use traxtent_workload::Distribution;
 
 /// The median of the file sizes in bytes.
-const MEDIAN: f64 = 4700.0;
+const MEDIAN_BYTES: f64 = 4700.0;
 /// The standard deviation of the natural logarithm of the file sizes.
 const SIGMA: f64 = 1.3;
 /// The largest file size in bytes.
-const LARGEST: f64 = (4 << 20) as f64;
+const LARGEST_BYTES: f64 = (4 << 20) as f64;
 const FILES_PER_FOLDER: u64 = 12;
 const FOLDERS_PER_FOLDER: u64 = 20;
 
@@ -45,7 +45,7 @@ pub fn write_tarball(path: &Path, mib: u64, seed: u64) -> io::Result<()> {
             folder = format!("{above}/{}", index % FOLDERS_PER_FOLDER);
             folders(&mut tar, &folder)?;
         }
-        let bytes = (MEDIAN * deviate.sample(&mut rng).exp()).min(LARGEST) as usize;
+        let bytes = (MEDIAN_BYTES * deviate.sample(&mut rng).exp()).min(LARGEST_BYTES) as usize;
         let mut content = Vec::with_capacity(bytes + 8);
         while content.len() < bytes {
             content.extend(rng.bits().to_le_bytes());

@@ -46,7 +46,7 @@ impl Differences {
         self.missing.is_empty() && self.additional.is_empty()
     }
 
-    /// The share of boundaries that were found.
+    /// Returns the share of boundaries that were found.
     pub fn found_share(&self) -> f64 {
         if self.boundaries == 0 {
             return 1.0;

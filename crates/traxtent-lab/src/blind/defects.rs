@@ -1,5 +1,5 @@
-//! Random defects: slipped sectors, runs and tracks, tracks cut in two, remapped sectors; and a
-//! truncated end of the drive.
+//! Random defects: slipped sectors, runs and tracks, tracks cut in two, remapped sectors and
+//! tracks; and a truncated end of the drive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<PlainTrack>>, GeometryErr
 }
 
 /// Adds slips to a description that has none. Sectors slip in multiples of `ratio`. If spares are
-/// whole tracks, tracks slip, and one may be remapped.
+/// whole tracks, tracks slip, and one per zone may be remapped.
 pub(super) fn slip(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
@@ -77,7 +77,7 @@ pub(super) fn slip(
     Ok(())
 }
 
-/// Adds slips of whole tracks, and remaps at most one track, to the last track of the zone.
+/// Slips whole tracks of a zone, and remaps at most one other to the zone's last track.
 fn slip_tracks(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
@@ -249,18 +249,19 @@ impl SpareBudget {
     }
 }
 
-/// Sometimes truncates the drive, mostly if remapped sectors have no other free place.
+/// Truncates the drive: always if the spares are at its end, often if it has no spares, rarely
+/// otherwise. In the first two cases, remapped sectors have no other free place.
 pub(super) fn cut(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
     ratio: u32,
 ) -> Result<(), GeometryError> {
-    let likely = match spec.sparing {
+    let probability = match spec.sparing {
         Sparing::SectorsAtDriveEnd => 1.0,
         Sparing::None => 0.6,
         _ => 0.1,
     };
-    let (cuts, sectors) = (dice.chance(likely), dice.pick(1..2_000));
+    let (cuts, sectors) = (dice.chance(probability), dice.pick(1..2_000));
     if cuts {
         let capacity = Geometry::build(spec)?.capacity().0;
         spec.capacity_sectors = Some(capacity - sectors.min(capacity / 4) * u64::from(ratio));

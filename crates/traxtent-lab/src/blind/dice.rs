@@ -23,7 +23,7 @@ impl SeededRng {
         self.pick(range.start.into()..range.end.into()) as u32
     }
 
-    /// Draws a number between two limits, rounded to a thousandth to stay readable as text.
+    /// Draws a number from `least` to `most`, rounded to a thousandth to stay readable as text.
     pub(super) fn between(&mut self, least: f64, most: f64) -> f64 {
         let value = least + (most - least) * self.0.fraction();
         (value * 1000.0).round() / 1000.0

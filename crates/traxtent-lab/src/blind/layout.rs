@@ -13,7 +13,7 @@ use super::skews::Skews;
 pub(super) struct Size {
     pub(super) surfaces: u16,
     pub(super) cylinders: u32,
-    /// The number of logical sectors in a physical one. All counts of sectors are multiples of it.
+    /// The number of logical sectors in a physical one. Tracks and spares are multiples of it.
     pub(super) ratio: u32,
 }
 
@@ -42,6 +42,7 @@ impl Size {
     }
 }
 
+/// The sparing schemes with spares in each cylinder or range of cylinders.
 const BY_CYLINDER: [Sparing; 5] = [
     Sparing::SectorsPerCylinder,
     Sparing::SectorsPerCylinderSlipToEnd,
@@ -125,7 +126,8 @@ pub(super) fn zoned(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geometry
     spec
 }
 
-/// Divides the cylinders among one to six zones, sometimes with unused cylinders between them.
+/// Divides the cylinders among one to six zones, sometimes with unused cylinders before the first
+/// or between them.
 fn cylinder_ranges(dice: &mut SeededRng, cylinders: u32) -> Vec<(u32, u32)> {
     let most = (cylinders / 8).clamp(1, 6);
     let zones = dice.pick32(1..most + 1);
@@ -155,7 +157,7 @@ fn cylinder_ranges(dice: &mut SeededRng, cylinders: u32) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Varies the number of sectors by up to 12 per cent, as between the surfaces of a real drive.
+/// Varies the number of sectors by up to 12 %, as between the surfaces of a real drive.
 fn varied_sectors(dice: &mut SeededRng, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }

@@ -177,6 +177,7 @@ fn slips(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
 struct Zone {
     cylinders: std::ops::Range<u32>,
     slots: u32,
+    /// Spare slots at the end of the last track of each cylinder, in a mapped drive.
     spare: u32,
 }
 

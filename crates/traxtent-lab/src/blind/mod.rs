@@ -61,8 +61,8 @@ impl RandomDrive {
         self.target_for(u64::MAX)
     }
 
-    /// Returns the same target, but it stops responding after `requests` requests. This ends every
-    /// probe.
+    /// Returns the drive like [`RandomDrive::target`], but it stops responding after `requests`
+    /// requests, so that every probe ends.
     pub fn target_for(&self, requests: u64) -> SimTarget {
         let unsupported = if self.verifies {
             vec![]
@@ -77,7 +77,7 @@ impl RandomDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
     }
 
-    /// The remapped LBNs, ascending.
+    /// Returns the remapped LBNs, ascending.
     pub fn remapped_lbns(&self) -> Vec<Lbn> {
         LayoutSurvey::of(&self.geometry).remapped
     }
@@ -119,7 +119,8 @@ impl Layouts {
 
     /// Returns the drive of a seed.
     pub fn drive(self, seed: u64) -> RandomDrive {
-        // A draw that is inconsistent is repeated with a different seed.
+        // A draw that gives no valid drive, or one that no probe can recover, is repeated with a
+        // different seed.
         (0..)
             .find_map(|retry: u64| draw(self, seed, retry.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
             .expect("most draws give a drive")

@@ -23,7 +23,7 @@ use super::compare::{Differences, RemapTolerance, compare};
 use super::{HardProperty, Layouts, RandomDrive};
 
 /// The largest number of requests per track. A probe that exceeds it is assumed never to end.
-const REQUESTS_PER_TRACK: u64 = 20_000;
+const REQUESTS_PER_TRACK_MAX: u64 = 20_000;
 
 /// The settings of a probe of random drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +156,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns whether every boundary was found and nothing else.
+    /// Returns whether the probe did not fail, and found every boundary and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
     }
@@ -209,7 +209,7 @@ pub fn compare_with_layout(
 /// Runs a trial on a drive.
 pub fn run_trial(drive: &RandomDrive, trial: &Trial) -> Outcome {
     let tracks = drive.geometry.track_count();
-    let mut target = drive.target_for(tracks * REQUESTS_PER_TRACK);
+    let mut target = drive.target_for(tracks * REQUESTS_PER_TRACK_MAX);
     if let Some(noise) = trial.noise {
         target = target.with_noise(noise, drive.seed);
     }
