@@ -6,7 +6,7 @@ use std::io;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
-/// The program and arguments of the command that this process has begun last.
+/// The program and arguments of this process's latest command.
 static CURRENT: Mutex<Option<Invocation>> = Mutex::new(None);
 
 /// A program and its arguments.
@@ -28,7 +28,7 @@ impl Invocation {
         }
     }
 
-    /// Keeps the invocation for [`again`].
+    /// Keeps the invocation for [`current`] and [`again`].
     pub(crate) fn keep(self) {
         *held() = Some(self);
     }
@@ -38,7 +38,7 @@ fn held() -> MutexGuard<'static, Option<Invocation>> {
     CURRENT.lock().expect("no holder of the lock panics")
 }
 
-/// Returns the invocation of the command that runs.
+/// Returns the invocation of the running command.
 pub(crate) fn current() -> Invocation {
     held().get_or_insert_with(Invocation::of_process).clone()
 }
@@ -62,8 +62,8 @@ pub(crate) fn again() -> io::Result<Command> {
 mod tests {
     use super::*;
 
-    /// If a process runs the command twice, as a program in Python can, does the second command
-    /// start itself again, not the first?
+    /// If a process runs the command twice, as a Python program can, does the second command start
+    /// itself again, and not the first?
     #[test]
     fn the_last_command_is_started_again() {
         for word in ["first", "second"] {

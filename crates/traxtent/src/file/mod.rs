@@ -119,7 +119,7 @@ struct RealignArgs {
 /// Read files in requests of whole tracks, and write them to standard output
 ///
 /// Like `cat`, but each request reads what one track holds of the file, and some tracks are
-/// requested ahead. Reads bypass the page cache.
+/// requested ahead. Reads bypass the page cache if the file system permits it.
 #[derive(clap::Args, Debug)]
 struct ReadArgs {
     /// The files
