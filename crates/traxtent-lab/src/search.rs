@@ -50,7 +50,7 @@ impl Search {
         })
     }
 
-    /// The drive's time in minutes.
+    /// The time that passed on the drive, in minutes.
     pub fn minutes(&self) -> f64 {
         self.drive_time.as_ms() / 60_000.0
     }

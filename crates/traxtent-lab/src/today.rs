@@ -29,11 +29,10 @@ const PAPER_TRACK_BYTES: u32 = 264 * 1024;
 
 /// The number of steps per track of the search for an equally efficient size.
 const STEPS_TO_EQUAL: u32 = 8;
-/// The largest number of tracks of that search.
+/// The largest size in that search, in tracks.
 const EQUAL_TRACKS_MAX: u32 = 16;
 
-/// The first LBN after the ext2 partition of a comparison. The partition has just enough room for
-/// the files, because only their positions matter.
+/// The first LBN after the ext2 partition of a comparison. These 8 GB are enough for the two files.
 const DIFF_END: u64 = 8_000_000_000 / 512;
 /// The first LBN after the range of the streams. They lie anywhere in 73 GB, as on paper Q's
 /// drive (on paper T's drive, in all of its 9 GB).
@@ -46,8 +45,8 @@ const SLOW_S: f64 = 3.0;
 
 /// The number of points per track on the figure's curves.
 const POINTS_PER_TRACK: u32 = 16;
-/// The length of the curves, in tracks.
-const TRACKS: u32 = 2;
+/// The largest request size on the curves, in tracks.
+const CURVE_TRACKS: u32 = 2;
 
 /// A question about a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,5 +379,5 @@ fn curve(bench: &Bench, aligned: bool) -> Result<Vec<(f64, f64)>, LabError> {
         let sectors = bench.track_sectors() * step / POINTS_PER_TRACK;
         Ok((tracks, efficiency(bench, sectors, aligned)?))
     };
-    (1..=TRACKS * POINTS_PER_TRACK).map(point).collect()
+    (1..=CURVE_TRACKS * POINTS_PER_TRACK).map(point).collect()
 }

@@ -1,5 +1,5 @@
 //! Track-sized reads and writes of single drives (paper T: Schindler, Griffin, Lumb and Ganger,
-//! FAST 2002), section 5.2 and Figures 1 and 5 to 8.
+//! FAST 2002, section 5.2 and Figures 1 and 5 to 8).
 //!
 //! Both workloads are 5,000 random requests within the first zone. *onereq* has one request at the
 //! drive; *tworeq* always has one more queued. Head time is the reciprocal of throughput.
@@ -15,13 +15,13 @@ use Queue::{OneReq, TwoReq};
 /// The drive of the paper's figures.
 pub const MAIN_DRIVE: &str = "atlas10k2";
 
-/// The sizes of the efficiency curve are multiples of 8 KB. A track has 33 of them.
-const CURVE_STEP: u32 = 16;
+/// The distance between the sizes of the efficiency curve: 8 KB, of which a track has 33.
+const CURVE_STEP_SECTORS: u32 = 16;
 
 /// The largest size of the efficiency curve: slightly more than four tracks of 264 KB.
-const CURVE_MOST: u32 = 2176;
+const CURVE_MOST_SECTORS: u32 = 2176;
 
-/// The number of sizes up to a track in the other figures.
+/// The number of steps from the smallest size to a track in the other figures.
 const STEPS: u32 = 16;
 
 fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<WorkloadResult, LabError> {
@@ -29,7 +29,7 @@ fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<WorkloadResult, La
 }
 
 fn curve(bench: &Bench, aligned: bool) -> Result<EfficiencyCurve, LabError> {
-    EfficiencyCurve::measure(CURVE_STEP, CURVE_MOST, |sectors| {
+    EfficiencyCurve::measure(CURVE_STEP_SECTORS, CURVE_MOST_SECTORS, |sectors| {
         let measured = bench.run(&random_in_zone_0(sectors, aligned, TwoReq))?;
         Ok(measured.efficiency())
     })
@@ -91,7 +91,7 @@ pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
             series("unaligned", false)?,
             Series::line(
                 "sequential",
-                vec![(0.0, streaming), (bench.kb(CURVE_MOST), streaming)],
+                vec![(0.0, streaming), (bench.kb(CURVE_MOST_SECTORS), streaming)],
             ),
         ],
         ..Panel::default()

@@ -1,6 +1,4 @@
-//! Measurements of video servers with disks (paper T, section 5.4).
-//!
-//! The servers are those of [`traxtent_sim::video`].
+//! Measurements of the video servers of [`traxtent_sim::video`] (paper T, section 5.4).
 //!
 //! Units are those of the rest of the paper: 264 KB is 264 times 1,024 bytes, and 4 Mb/s is
 //! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. A round lasts 0.5 s
@@ -93,9 +91,10 @@ pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// T29: the unaligned I/O, in units of 1,048,576 bytes, and the startup latency in seconds at which
-/// hard real time admits as many streams as with aligned I/Os of two tracks, which is the system
-/// that the paper mentions last; then the same for one track.
+/// T29: the size of an unaligned I/O, in units of 1,048,576 bytes, with which hard real time admits
+/// as many streams as with aligned I/Os of two tracks, and the startup latency with it in seconds;
+/// then the same for one track. Both are infinite if no size suffices. The paper mentions the
+/// system with two tracks last.
 ///
 /// # Errors
 /// Returns an error if the drive has no mechanics.

@@ -18,7 +18,7 @@ pub struct Aging {
     pub file_max: Blocks,
     /// The number of files that are written at the same time, in random order.
     pub writers: u64,
-    /// The number of blocks that a writer adds in each turn.
+    /// The largest number of blocks that a writer adds in each turn.
     pub cluster: Blocks,
 }
 

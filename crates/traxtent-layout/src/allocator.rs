@@ -48,12 +48,12 @@ impl AllocatorKind {
 pub enum Placement {
     /// Continue at the given block: take blocks from there if they are free, up to the requested
     /// count or to the end of the traxtent. Otherwise take the first blocks of the closest traxtent
-    /// that is entirely free. Otherwise take the closest run that is long enough, or half as long,
-    /// and so on. The result can be shorter than requested, but holds at least one block if any is
-    /// free.
+    /// that is entirely free; a conventional allocator omits this. Otherwise take the closest run
+    /// that is long enough, or half as long, and so on. The result can be shorter than requested,
+    /// but holds at least one block if any is free.
     Next,
     /// All blocks in the closest run of free blocks that is long enough. The run lies in one
-    /// traxtent.
+    /// traxtent, or in one group of a conventional allocator.
     Together,
     /// Like `Together`, but does not break up a traxtent that is entirely free.
     Partial,
@@ -239,7 +239,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Returns the runs of free blocks in a range, cut at the ends of traxtents.
+    /// Returns the runs of free blocks in a range, cut at the ends of traxtents or groups.
     pub fn free_runs(&self, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
         let parts = self.regions.parts(blocks);
         parts.flat_map(|(_, part)| self.free.map.free_runs(part))

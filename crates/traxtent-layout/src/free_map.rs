@@ -1,23 +1,23 @@
-//! A bitmap of the blocks in use, with one bit per block. Pages that were never written to take no
-//! memory.
+//! A bitmap of the blocks in use, with one bit per block. A page whose blocks were never used takes
+//! no memory.
 
 use std::ops::Range;
 
 use traxtent_units::{Block, Blocks};
 
-/// Words per page: a page covers 32,768 blocks.
-const PAGE: u64 = 512;
+/// The number of 64-bit words per page: a page covers 32,768 blocks.
+const PAGE_WORDS: u64 = 512;
 
 /// The bits of the blocks. A block is free unless it was marked used.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMap {
-    pages: Vec<Option<Box<[u64; PAGE as usize]>>>,
+    pages: Vec<Option<Box<[u64; PAGE_WORDS as usize]>>>,
 }
 
 impl FreeMap {
     /// Creates a map of `blocks` free blocks.
     pub(super) fn new(blocks: Blocks) -> FreeMap {
-        let pages = blocks.0.div_ceil(64 * PAGE) as usize;
+        let pages = blocks.0.div_ceil(64 * PAGE_WORDS) as usize;
         FreeMap {
             pages: vec![None; pages],
         }
@@ -29,12 +29,12 @@ impl FreeMap {
 
     pub(super) fn set_used(&mut self, blocks: &Range<Block>, used: bool) {
         for word in words(blocks) {
-            let page = &mut self.pages[(word / PAGE) as usize];
+            let page = &mut self.pages[(word / PAGE_WORDS) as usize];
             if page.is_none() && !used {
                 continue;
             }
-            let page = page.get_or_insert_with(|| Box::new([0; PAGE as usize]));
-            let bits = &mut page[(word % PAGE) as usize];
+            let page = page.get_or_insert_with(|| Box::new([0; PAGE_WORDS as usize]));
+            let bits = &mut page[(word % PAGE_WORDS) as usize];
             if used {
                 *bits |= mask(word, blocks);
             } else {
@@ -73,8 +73,8 @@ impl FreeMap {
     }
 
     fn word(&self, word: u64) -> u64 {
-        let page = self.pages[(word / PAGE) as usize].as_deref();
-        page.map_or(0, |page| page[(word % PAGE) as usize])
+        let page = self.pages[(word / PAGE_WORDS) as usize].as_deref();
+        page.map_or(0, |page| page[(word % PAGE_WORDS) as usize])
     }
 }
 

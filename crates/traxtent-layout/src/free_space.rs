@@ -15,7 +15,7 @@ pub(super) struct FreeSpace {
     pub(super) map: FreeMap,
     /// The size of each region that is entirely free, and 0 for the others.
     pub(super) whole: MaxTree,
-    /// The longest free run of each region that is not entirely free.
+    /// The longest free run of each region that is not entirely free, and 0 for the others.
     pub(super) partial: MaxTree,
     pub(super) space: Space,
 }

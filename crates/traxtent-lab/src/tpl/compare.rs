@@ -121,12 +121,14 @@ pub fn random(
     })
 }
 
-/// Replays the trace that was measured on the drive and returns the mean response time. Each
-/// request follows the previous completion after the recorded pause. LBNs are divided by `divisor`,
-/// so that they fit a layout with `1/divisor` of the drive's capacity.
+/// Replays up to 10,000 requests of the trace that was measured on the drive, and returns the mean
+/// response time in milliseconds. Each request follows the previous completion after the recorded
+/// pause. LBNs are divided by `divisor`, so that they fit a layout with `1/divisor` of the drive's
+/// capacity.
 ///
 /// # Errors
-/// Returns an error if there is no trace, or the layout does not fit the drive.
+/// Returns an error if there is no trace, if it cannot be read, or if the layout does not fit the
+/// drive.
 pub fn trace(
     bench: &Bench,
     drive: &SurveyedDrive,

@@ -3,8 +3,9 @@
 //!
 //! The day begins at midnight. From 08:00 to 20:00, requests arrive in bursts: 60 per second during
 //! five seconds of each minute, and 2 per second between the bursts. At other times one arrives
-//! every two seconds. 70 % of the requests read a random block in use, and the others write one.
-//! Every other hour, half a percent of the capacity is written, and trimmed one hour later.
+//! every two seconds on average. 70 % of the requests read a random block in use, and the others
+//! write one. In addition, half a percent of the capacity is written at 1 MB per second and trimmed
+//! one hour later; the next such write begins an hour after that.
 //!
 //! If the number of partitions follows free space, the drive was twice as full yesterday (or full),
 //! and all space trimmed overnight still has to be split. That work is included, and so are the
@@ -35,7 +36,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 /// The results of a day.
 #[derive(Clone, Copy, Debug)]
 pub struct Day {
-    /// The mean response time of the requests, in milliseconds.
+    /// The mean response time of the requests, without bulk writes and trims, in milliseconds.
     pub response_ms: f64,
     /// The share of the day in which the drive worked in the background.
     pub background: f64,

@@ -235,8 +235,8 @@ impl RunResult {
 /// A source of requests for blocks of a layout. Unlike a [`traxtent_workload::RequestSource`], it
 /// can trim, and has no tags.
 pub trait HostLoad {
-    /// The time at which the next request arrives; `None` if none arrives until others are
-    /// complete.
+    /// The time at which the next request arrives; `None` if none arrives before another is
+    /// complete, or if none is left.
     fn due(&mut self) -> Option<SimTime>;
     /// Takes the next request.
     fn take(&mut self) -> HostRequest;
@@ -385,7 +385,7 @@ impl TplHost {
         self.send(&writes);
     }
 
-    /// Sends requests at once, and waits for all of them.
+    /// Sends all requests at the same time, and waits for all of them.
     fn send(&mut self, requests: &[Request]) {
         for request in requests {
             let sent = self.drive.submit(self.now, *request);
@@ -456,8 +456,9 @@ impl TplHost {
         Ok(true)
     }
 
-    /// Performs one step of splitting tracks: fills a place of a track, or writes the table page
-    /// whose tracks have all been filled. Returns whether there was a step.
+    /// Takes one step of splitting tracks: performs a step that fills a track, writes the table
+    /// page whose tracks have all been filled, or begins to fill the next track. Returns whether
+    /// there was a step.
     fn split_some(&mut self) -> Result<bool, LabError> {
         let (track, steps) = &mut self.filling;
         let track = *track;
@@ -626,7 +627,7 @@ pub struct ClosedLoad {
 }
 
 impl ClosedLoad {
-    /// Creates `count` requests for a single block out of `blocks`, with `depth` outstanding from
+    /// Creates `count` requests, each for one of `blocks` blocks, with `depth` outstanding from
     /// `now` on.
     pub fn new(
         seed: u64,
@@ -669,7 +670,7 @@ pub struct OpenLoad {
     rng: Rng,
     blocks: u64,
     read_share: f64,
-    /// The requests per second at an instant.
+    /// The requests per second at an instant, given `mean`.
     rate: fn(SimTime, f64) -> f64,
     mean: f64,
     until: SimTime,
@@ -677,8 +678,8 @@ pub struct OpenLoad {
 }
 
 impl OpenLoad {
-    /// Creates requests for a single block out of `blocks`, from `now` until an instant, at
-    /// `rate(instant, mean)` per second.
+    /// Creates requests, each for one of `blocks` blocks, that arrive from `now` to `until`. At an
+    /// instant, the mean rate is `rate(instant, mean)` per second.
     pub fn new(
         seed: u64,
         blocks: u64,

@@ -167,11 +167,11 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Results for the extensions that the paper leaves to future work. First, the smallest share of
-/// the gain of the drive's own choice that the host's choice achieves: with steady completions, and
-/// with completions that deviate by 100 microseconds. Then the response time over a day with
-/// partitions that follow free space, over that with the best fixed number of partitions: the
-/// largest ratio at any fill level.
+/// Results for the extensions that the paper leaves to future work. First, how much of the drive's
+/// gain the host's choice of replicas achieves at least: with steady completions, and with
+/// completions that deviate by 100 microseconds. Then the ratio of the mean response time on a day
+/// on which partitions follow free space to that with the best fixed number of partitions: the
+/// largest at any fill level.
 pub(crate) fn extensions(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = predict::shares(bench)?;
     values.push(day::worst(bench)?);

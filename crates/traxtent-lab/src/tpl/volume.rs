@@ -201,7 +201,7 @@ impl Part {
     /// Measures random reads of a volume with `count` replicas, one at a time.
     ///
     /// # Errors
-    /// Returns an error if the volume cannot be made.
+    /// Returns an error if the volume cannot be made or read.
     pub fn volume<T: TimedReads>(
         &self,
         timed: T,

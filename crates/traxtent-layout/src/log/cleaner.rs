@@ -96,8 +96,9 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Blocks lost where chunks end early. A pass ends three chunks within a segment. Each costs
-    /// one more summary, which takes a grain, and at most the last block of the segment.
+    /// The number of blocks allowed for losses where chunks end early. A pass ends three chunks
+    /// within a segment. Each costs one more summary, which takes a grain, and at most the last
+    /// block of the segment.
     const SLOP: u64 = 8;
 
     /// Returns the reserve with which cleaning can always continue, given the capacities of the

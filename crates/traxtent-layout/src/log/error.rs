@@ -82,10 +82,11 @@ pub enum LogError {
         /// The problem, in words.
         problem: &'static str,
     },
-    /// A block whose bytes differ from those written.
-    #[error("LBN {at}: the checksum of the block is wrong")]
+    /// A block whose bytes differ from those written, or a segment that could not be read for
+    /// cleaning.
+    #[error("LBN {at}: the data cannot be read, or differs from what was written")]
     Damaged {
-        /// The block's LBN.
+        /// The LBN of the block or segment.
         at: Lbn,
     },
     /// Neither checkpoint is intact.

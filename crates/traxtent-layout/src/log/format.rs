@@ -67,7 +67,7 @@ pub struct Checkpoint {
 pub struct Summary {
     /// The ID in the superblock.
     pub id: u64,
-    /// The epoch of the preceding checkpoint.
+    /// The number of the opening of the log during which the chunk was written.
     pub epoch: u64,
     /// The chunk's number, which increases by one.
     pub sequence: u64,
@@ -388,7 +388,8 @@ impl Summary {
     }
 }
 
-/// The upper bound of counters. No counter reaches it during a device's life, so none overflows.
+/// The largest value accepted for a counter. No counter reaches it during a device's life, so none
+/// overflows.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// Recomputes a structure's checksum according to its first bytes and its counts. It is public for

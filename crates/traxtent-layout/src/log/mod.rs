@@ -337,7 +337,8 @@ pub struct Log {
     number: u64,
     pass: Option<CleaningPass>,
     steps: VecDeque<(LogOp, Completion)>,
-    /// The next step after the outstanding operation, and the length of the result expected of it.
+    /// The next step after the outstanding operation, and the length in bytes of the result
+    /// expected of it.
     outstanding: Option<(Completion, usize)>,
     failed: bool,
     traffic: Traffic,
@@ -499,7 +500,7 @@ impl Log {
     /// Checks that bytes read at a place are those that were written there.
     ///
     /// # Errors
-    /// Returns an error if they are not.
+    /// Returns an error if they are not, or if their number is not that of a block.
     pub fn verify(&self, place: LogPlace, bytes: &[u8]) -> Result<(), LogError> {
         self.check_length(bytes.len(), self.shape.block_bytes())?;
         if crc32fast::hash(bytes) == place.crc {

@@ -1,5 +1,5 @@
-//! The segment table: each segment's first LBN, length and number of live blocks (paper T, section
-//! 5.5.1).
+//! The segment table: each segment's first LBN, length, number of live blocks, and the time of its
+//! youngest block (paper T, section 5.5.1).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,7 +30,8 @@ impl SegmentSizing {
     /// Returns the segments of a range, in ascending order.
     ///
     /// # Errors
-    /// Returns an error if the map does not cover the range, or if the segment size is 0.
+    /// Returns an error if the range is empty, if the map does not cover it, or if the segment size
+    /// is 0.
     pub fn cut(self, map: &TrackMap, range: Range<Lbn>) -> Result<Vec<Range<Lbn>>, LogError> {
         if range.is_empty() || range.start < map.first() || map.end() < range.end {
             return Err(LogError::NotCovered {

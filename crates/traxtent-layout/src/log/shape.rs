@@ -10,9 +10,9 @@ pub struct LogShape {
     pub sector_bytes: u32,
     /// The number of sectors per block: a multiple of the grain, and at most 16 MiB in bytes.
     pub block_sectors: u32,
-    /// The number of sectors that the device writes atomically, counted from LBN 0. It is 8 on a
-    /// drive with 512-byte logical and 4,096-byte physical sectors, otherwise 1. No two writes of a
-    /// log share a grain.
+    /// The number of sectors that the device writes atomically; grains are counted from LBN 0. It
+    /// is the number of logical sectors per physical one: 8 on a drive with 512-byte logical and
+    /// 4,096-byte physical sectors. No two writes of a log share a grain.
     pub grain_sectors: u32,
 }
 
