@@ -63,7 +63,7 @@ pub(crate) struct StackArgs {
 const SCRIPT: &str = "stack.sh";
 /// The file name of the list of bad blocks in --output.
 const LIST: &str = "badblocks.txt";
-/// The physical sector size assumed for an image, which is that of current drives.
+/// The physical sector size assumed for an image, in bytes: that of most current drives.
 const IMAGE_PHYSICAL_BYTES: u32 = 4096;
 
 fn after_help() -> String {

@@ -23,8 +23,8 @@ pub(crate) fn superblock(input: &[u8]) {
     }
 }
 
-/// The content of the device of a volume with replicas: a superblock, as above, and the same bytes
-/// as a survey.
+/// The content of the device of a volume with replicas: a superblock, with a corrected checksum
+/// too, and a survey. Both are decoded from the same input, encoded, and decoded again.
 pub(crate) fn copies(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.resize(copies::SUPERBLOCK_BYTES, 0);

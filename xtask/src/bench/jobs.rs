@@ -171,9 +171,11 @@ impl JobBench {
             .skip_while(|request| request.bytes <= PROBE_BYTES_MAX.min(block - 1));
         let of_job: Vec<&Logged> = of_job.collect();
         let [first, others @ ..] = &of_job[..] else {
-            bail!("no request of {program} has arrived");
+            bail!("no request of {program} has reached the drive");
         };
-        let last = others.last().context("only one request has arrived")?;
+        let last = others
+            .last()
+            .context("only one request has reached the drive")?;
         let bytes: u64 = others.iter().map(|request| request.bytes).sum();
         Ok(bytes as f64 / block as f64 / (last.completed - first.completed) * 1e3)
     }

@@ -1,4 +1,4 @@
-//! Findings as Markdown, experiment by experiment, as the pages docs/results/paper-*.md show them.
+//! Findings as Markdown, with a section for each experiment, for the pages docs/results/paper-*.md.
 
 use std::io::Write;
 use std::path::PathBuf;

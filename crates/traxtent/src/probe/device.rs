@@ -59,7 +59,7 @@ impl Subject {
 
 /// Returns whether a path names a device, or an image of one, and not a profile. The type of the
 /// file and its name decide. In `/dev`, missing files and directories count as devices too, so that
-/// the error is that of a device.
+/// the error is about a device, not about a profile.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match std::fs::metadata(path) {

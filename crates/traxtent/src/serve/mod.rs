@@ -67,8 +67,8 @@ pub(crate) struct Args {
     /// A file of faults with their times
     #[arg(long, value_name = "FILE")]
     scenario: Vec<PathBuf>,
-    /// Whether to subtract the time of the clients' sockets, as measured at the start, from each
-    /// request
+    /// Whether to subtract from each request the time that it spends in the clients' sockets, as
+    /// measured at the start
     #[arg(long, value_name = "HOW", default_value = "measured", value_parser = ["measured", "off"])]
     transport: String,
     /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
