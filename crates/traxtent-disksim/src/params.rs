@@ -122,7 +122,7 @@ struct Param {
 /// A parameter that was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unused {
-    /// The kind of the block it is in.
+    /// The kind of the block that contains it.
     pub block: String,
     /// Its key.
     pub key: String,

@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in arguments {
         let system = FileSystem::of(Path::new(&path), &HostPaths::default())?;
         let partition = system.partition(&drive)?;
-        let (id, _) = system.in_one_piece().ok_or("several drives")?;
+        let (id, _) = system
+            .in_one_piece()
+            .ok_or("the file system is on several drives")?;
         let drives = BTreeMap::from([(id, drive.clone())]);
 
         let file = File::open(&path)?;

@@ -23,7 +23,7 @@ pub struct Forecast {
 
 /// The number of free tracks that are considered in addition to twice the number that the moved
 /// blocks fill.
-const TRACKS_MORE: u64 = 64;
+const ADDITIONAL_TRACKS: u64 = 64;
 
 /// Plans the realignment of a file, as if the plan could choose freely among the free blocks of the
 /// file system. `free` lists them as byte ranges of the device. In reality the kernel chooses the
@@ -42,7 +42,7 @@ pub fn forecast(
     let size = partition.traxtent_from(Block(at / block_bytes));
     let size = size.map_or(1, |traxtent| traxtent.size().0);
     let wanted_bytes = plan.blocks().0 * block_bytes;
-    let tracks_wanted = plan.blocks().0 * 2 / size + TRACKS_MORE;
+    let tracks_wanted = plan.blocks().0 * 2 / size + ADDITIONAL_TRACKS;
     for range in free {
         if supply.whole_traxtents() as u64 > tracks_wanted {
             break;

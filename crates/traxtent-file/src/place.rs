@@ -44,7 +44,7 @@ pub struct DrivePiece {
 pub struct FileSystem {
     /// The block device that holds it.
     pub device: PathBuf,
-    /// Its name, such as `ext4` or `xfs`.
+    /// The name of its type, such as `ext4` or `xfs`.
     pub name: String,
     /// The size of a block in bytes.
     pub block_bytes: u64,
@@ -100,7 +100,7 @@ impl FileSystem {
                     Kind::Btrfs(_) => Some("Btrfs reports addresses of its own".to_owned()),
                     _ => None,
                 });
-                let why = why.unwrap_or_else(|| "no ext2 to ext4 or XFS was found".to_owned());
+                let why = why.unwrap_or_else(|| "no ext2, ext3, ext4 or XFS was found".to_owned());
                 unsuitable(format!("{} cannot be used: {why}", device.display()))
             })?;
         let loop_offsets = stack

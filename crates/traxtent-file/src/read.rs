@@ -18,8 +18,8 @@ use traxtent_units::Sectors;
 
 use crate::{FileError, FileSystem, file_extents};
 
-/// The alignment of buffers for direct reads. No device needs more.
-const ALIGNMENT: usize = 4096;
+/// The alignment in bytes of buffers for direct reads. No device needs more.
+const ALIGNMENT_BYTES: usize = 4096;
 
 /// The largest request in bytes. It limits requests that no track boundary limits, such as those
 /// for holes. The kernel splits larger ones.
@@ -95,8 +95,8 @@ impl TrackReader {
         let (work, jobs) = sync_channel::<Job>(ahead);
         let (file, jobs) = (Arc::new(file), Arc::new(parking_lot::Mutex::new(jobs)));
         let units = Units {
-            sector_bytes: sector_bytes.min(ALIGNMENT as u64),
-            block_bytes: system.block_bytes.min(ALIGNMENT as u64),
+            sector_bytes: sector_bytes.min(ALIGNMENT_BYTES as u64),
+            block_bytes: system.block_bytes.min(ALIGNMENT_BYTES as u64),
         };
         let mut threads = Vec::new();
         for _ in 0..ahead {
@@ -213,7 +213,7 @@ fn on_tracks(
     })
 }
 
-/// The sizes that direct reads may need to be multiples of.
+/// The units in bytes of the positions and lengths that direct reads may need.
 #[derive(Clone, Copy)]
 struct Units {
     /// The size of a sector of the map.
@@ -238,8 +238,8 @@ fn read_multiple(file: &File, range: &Range<u64>, unit: u64) -> io::Result<Vec<u
     let before = (range.start - start) as usize;
     let wanted = (range.end - start) as usize;
     let whole = wanted.next_multiple_of(unit as usize);
-    let mut buffer = vec![0; whole + ALIGNMENT];
-    let skip = buffer.as_ptr().align_offset(ALIGNMENT);
+    let mut buffer = vec![0; whole + ALIGNMENT_BYTES];
+    let skip = buffer.as_ptr().align_offset(ALIGNMENT_BYTES);
     let mut filled = 0;
     while filled < wanted {
         let part = &mut buffer[skip + filled..skip + whole];

@@ -39,7 +39,7 @@ impl Default for RealignOptions {
 pub enum Outcome {
     /// The file was moved, entirely or in part.
     Moved(RealignReport),
-    /// No move would be worth it, or the file has no blocks of its own.
+    /// Nothing in the file is worth moving, or it has no blocks of its own.
     Aligned,
     /// The file cannot be moved, for this reason.
     LeftAlone(String),
@@ -63,7 +63,7 @@ const EMPTY_ROUNDS_MAX: u32 = 2;
 
 /// The number of times that an exchange is tried again if the kernel cannot take a page from its
 /// readers or writers.
-const BUSY_RETRIES: u32 = 20;
+const BUSY_RETRIES_MAX: u32 = 20;
 
 /// The number of bytes that are moved between two commits.
 const SYNC_BYTES: u64 = 64 << 20;
@@ -282,7 +282,7 @@ impl<'a> Mover<'a> {
             };
             match Errno::from_io_error(&error) {
                 Some(Errno::INTR | Errno::AGAIN) => {}
-                Some(Errno::BUSY) if retries < BUSY_RETRIES => {
+                Some(Errno::BUSY) if retries < BUSY_RETRIES_MAX => {
                     retries += 1;
                     self.file.sync_data().map_err(Stop::System)?;
                 }

@@ -222,18 +222,18 @@ pub fn influence(bench: &Bench) -> Result<Influence, LabError> {
             });
         }
     }
-    let together = |better: fn(&Results) -> f64| -> Result<[Results; 2], LabError> {
+    let together = |score: fn(&Results) -> f64| -> Result<[Results; 2], LabError> {
         let side = |sign: f64| -> Result<Results, LabError> {
             let mut all = bench.clone();
             for range in RANGES {
                 let of_range = moved.iter().filter(|one| one.range.key == range.key);
-                let best = of_range
+                let extreme = of_range
                     .max_by(|a, b| {
-                        (sign * better(&a.results)).total_cmp(&(sign * better(&b.results)))
+                        (sign * score(&a.results)).total_cmp(&(sign * score(&b.results)))
                     })
-                    .filter(|best| sign * better(&best.results) > sign * better(&own));
-                if let Some(best) = best {
-                    all = apply(&all, range.key, &best.to).unwrap_or(all);
+                    .filter(|one| sign * score(&one.results) > sign * score(&own));
+                if let Some(extreme) = extreme {
+                    all = apply(&all, range.key, &extreme.to).unwrap_or(all);
                 }
             }
             results(&all)

@@ -14,8 +14,11 @@ const DEPTH_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
+    /// A word, or text in quotation marks.
     Word(String),
+    /// One of the characters `;{}[],=?:`.
     Mark(u8),
+    /// Two dots.
     Range,
     End,
 }

@@ -120,8 +120,8 @@ impl BlockTarget {
     ///
     /// # Errors
     /// Returns an error if the range is empty or beyond the end of the device, if the device cannot
-    /// be opened for writing, or if it is in use by a file system, swap, a volume, or another
-    /// program.
+    /// be opened for writing, or if it is in use by a file system, swap, a volume, another program,
+    /// or an earlier call.
     pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
         let path = self.path.as_path();
         let capacity = self.identity.capacity.0;

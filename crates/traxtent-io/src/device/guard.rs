@@ -96,13 +96,14 @@ pub enum DirectIo {
 /// Opens a file or block device for reading and writing, unless it is in use.
 ///
 /// # Errors
-/// Returns an error that names the current user, or the reason why the path cannot be opened.
+/// Returns an error if the path is in use or locked, is neither a file nor a block device, or
+/// cannot be opened.
 pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
     open_for(path, direct, Access::Write)
 }
 
-/// Opens a file or block device like [`open`], or only for reading. A device that is only read may
-/// be in use, unless another process has locked it for writing.
+/// Opens a file or block device like [`open`], or only for reading. A path that is only read may be
+/// in use, unless another process has locked it for writing.
 ///
 /// # Errors
 /// Returns the errors of [`open`].
