@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The processor time of the calling thread so far. On systems that do not report it, the elapsed
-/// time.
+/// The processor time of the calling thread so far. On systems that do not report it, the time
+/// since the first call.
 pub fn cpu_time() -> Duration {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     // Linux: nanoseconds on a processor, nanoseconds waiting for one, number of time slices.

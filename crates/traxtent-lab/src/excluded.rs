@@ -8,7 +8,7 @@ use traxtent_units::Sectors;
 
 use crate::bench::{Bench, LabError};
 
-/// The file-system block of the paper.
+/// The size of a file-system block in the paper.
 const BLOCK_BYTES: u32 = 8192;
 
 /// Returns n, where one block in n is excluded, for the whole Atlas 10K and the whole Atlas 10K II.

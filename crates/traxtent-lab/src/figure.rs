@@ -18,8 +18,8 @@ pub struct Panel {
     pub x: String,
     /// The quantity on the vertical axis, with its unit.
     pub y: String,
-    /// The names of the rows from the top, in place of a vertical scale, where [`Style::Bar`]
-    /// stacks bars.
+    /// If the panel has bars ([`Style::Bar`]), the names of their rows from the top, in place of a
+    /// vertical scale.
     #[serde(default)]
     pub rows: Vec<String>,
     /// The series, in drawing order.

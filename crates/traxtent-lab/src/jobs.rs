@@ -1,5 +1,5 @@
-//! The jobs that are usually run first on a drive: fio's common ones, and sequential reads of every
-//! size and depth.
+//! The jobs that are usually run first on a drive: fio's common ones, and sequential reads of
+//! several sizes and depths.
 //!
 //! The crate `traxtent-experiments` compares their results with the values in data sheets.
 
@@ -74,7 +74,7 @@ pub fn rate(bench: &Bench, workload: &str, seconds: NonZeroU32) -> Result<Rate, 
 }
 
 /// Returns the rate of sequential reads of 8 MiB, one at a time. It is the rate of the media with
-/// all track changes, or that of a slower bus.
+/// all track changes, or that of the bus if the bus is slower.
 ///
 /// # Errors
 /// Returns an error if the drive is too small.
@@ -111,8 +111,8 @@ pub struct RateDrop {
     pub share: f64,
 }
 
-/// Finds the combinations at which sequential reads are slower than with a smaller size or a lower
-/// depth, by more than `tolerance`.
+/// Finds the combinations at which sequential reads are slower than with the next smaller size or
+/// the next lower depth, by more than the share `tolerance`.
 pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<RateDrop> {
     let mut found = Vec::new();
     for (row, depth) in DEPTHS.into_iter().enumerate() {

@@ -315,7 +315,7 @@ const CUTS: u64 = 40;
 /// in the middle of a drive with a single zone. The drive has write-back enabled, and its data is
 /// stored. The log is repeatedly written, cleaned, and interrupted by power cuts. Returns the share
 /// of segments that are exactly a track, the number of different segment sizes, the blocks copied
-/// by cleaning, and the synced blocks that were lost in all power cuts.
+/// by cleaning, and the number of blocks that lost synced data, over all power cuts.
 ///
 /// # Errors
 /// Returns an error if the log does not fit the tracks, the disk fails, or the log cannot be opened
@@ -453,7 +453,8 @@ fn open(range: std::ops::Range<Lbn>, config: &LogConfig, disk: &mut Disk) -> Res
     }
 }
 
-/// Returns the stamp that fills a block, or `u64::MAX` if the block is damaged or mixed.
+/// Returns the stamp that fills a block; 0 if the block was never written, and `u64::MAX` if it is
+/// damaged or mixed.
 fn read(log: &Log, disk: &mut Disk, block: u64) -> Result<u64, LabError> {
     let bytes = match log.read(block)? {
         BlockLocation::Nothing => return Ok(0),

@@ -1,5 +1,5 @@
 //! Jobs that were measured on drives made after 2010: random reads by depth, sequential rates,
-//! writes and flushes, and the time to read a whole surface.
+//! writes and flushes, and the rates that data sheets state.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,8 @@ use traxtent_units::{Lbn, Rng, SimTime, Span};
 use crate::bench::{Bench, LabError};
 use crate::jobs;
 
-/// The number of random reads for quantiles, ten times as many as were measured.
+/// The number of random reads for the quantiles, ten times as many as were measured. It is also the
+/// number at each depth.
 const READS: u32 = 17_070;
 /// The quantiles of random reads, in percent.
 const PERCENTS: [f64; 9] = [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0];
@@ -17,7 +18,8 @@ const PERCENTS: [f64; 9] = [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0];
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// The number of places, at equal distances, at which a rate over the whole drive is measured.
 const PLACES: u64 = 24;
-/// The number of sequential reads that are timed at each place.
+/// The number of sequential requests that are timed at each place. Writes are as many as fill the
+/// buffer, if those are more.
 const READS_TIMED: u64 = 32;
 /// The size of sequential requests, in bytes.
 const SEQUENTIAL_BYTES: u32 = 1 << 20;

@@ -6,8 +6,8 @@ use traxtent_units::{Cylinder, Surface};
 
 use crate::bench::{Bench, LabError};
 
-/// Year, revolutions per minute, head switch and mean seek in milliseconds, sectors on the
-/// outermost and the innermost tracks, tracks, and capacity in units of 10^9 bytes.
+/// Year, revolutions per minute, head switch and mean seek in milliseconds, slots on the largest
+/// and the smallest tracks, tracks, and capacity in units of 10^9 bytes.
 pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let geometry = &bench.geometry;
     let mechanics = match &bench.profile.mechanics {

@@ -22,8 +22,8 @@ fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabEr
     Ok(bench.run(&reads)?.part_ms("rotation") / bench.profile.revolution_ms())
 }
 
-/// Ordinary access: one sector, a quarter, half and three quarters of a track, a track.
-/// Zero-latency access: a track.
+/// The mean rotational latency in revolutions. With ordinary access: for one sector, a quarter,
+/// half and three quarters of a track, and a track. With zero-latency access: for a track.
 pub(crate) fn latencies(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let track = bench.track_sectors();
     let sizes = [1, track / 4, track / 2, track * 3 / 4, track];

@@ -17,13 +17,14 @@ pub(super) struct Skews {
     revolution_ms: f64,
     head_switch_ms: f64,
     curve: SeekCurve,
-    /// The whole drive has no skew.
+    /// Whether the whole drive has no skew.
     none: bool,
-    /// Skews are in whole sectors, as in DiskSim's models; otherwise in revolutions.
+    /// Whether skews are in whole sectors, as in DiskSim's models; otherwise they are in
+    /// revolutions.
     in_sectors: bool,
-    /// The amount by which a skew exceeds its minimum, in revolutions.
+    /// The smallest amount by which a skew exceeds its minimum, in revolutions.
     margin: f64,
-    /// About half a turn where a serpentine reverses.
+    /// Whether the skew where a serpentine reverses is about half a turn.
     big_turn: bool,
 }
 
@@ -40,7 +41,7 @@ impl Skews {
         }
     }
 
-    /// Sets the skews of a zone. `width` is the width of its passes, if it has passes.
+    /// Sets the skews of a zone. `width` is the width of its passes in cylinders, if it has passes.
     pub(super) fn set_zone_skews(
         &self,
         dice: &mut SeededRng,

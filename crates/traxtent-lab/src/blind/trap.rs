@@ -17,7 +17,7 @@ pub enum HardProperty {
     Irregular,
     /// A serpentine of at most four cylinders.
     NarrowSerpentine,
-    /// Passes as wide as whole zones.
+    /// Passes as wide as a whole zone.
     WholeZonePasses,
     /// Sectors per track differ by surface.
     PerSurface,
@@ -37,7 +37,7 @@ pub enum HardProperty {
     SlippedTrack,
     /// A track, other than the drive's first and last, that lacks over 90 % of its sectors.
     SparseTrack,
-    /// A track of 6 sectors, followed by one that lacks 6.
+    /// A track of 6 physical sectors, followed by one that lacks 6.
     SixThenRest,
     /// A remapped sector.
     Remap,

@@ -20,8 +20,8 @@ use super::config::ReadAhead;
 use super::file::{File, FileId};
 use super::simulated_host::SimulatedHost;
 
-/// Bytes in a sector.
-const SECTOR: u64 = 512;
+/// The number of bytes in a sector.
+const SECTOR_BYTES: u64 = 512;
 
 /// An open file.
 #[derive(Clone, Debug)]
@@ -120,7 +120,8 @@ impl SimulatedHost {
     }
 
     /// Requests a block and sleeps until it is in memory. Returns false if the request must be
-    /// repeated: the block has been evicted again, or another block had to arrive first.
+    /// repeated: the block was in transit already or has been evicted again, or another block had
+    /// to arrive first.
     fn await_block(&mut self, open: &mut OpenFile, block: u64, in_call: u64) -> bool {
         let look = self.request_block(open, block, in_call);
         let Some(place) = look.waits_for() else {
@@ -147,7 +148,7 @@ impl SimulatedHost {
     }
 
     pub(super) fn block_bytes(&self) -> u64 {
-        u64::from(self.config.block_sectors) * SECTOR
+        u64::from(self.config.block_sectors) * SECTOR_BYTES
     }
 
     /// Requests a block of a file and reads ahead. The call needs `in_call` blocks, beginning with
@@ -198,7 +199,8 @@ impl SimulatedHost {
         }
     }
 
-    /// The indirect block that has to be read before this block of the file can be located.
+    /// Returns the indirect block that locates this block of the file, unless it is in memory. It
+    /// is requested if necessary.
     pub(super) fn missing_indirect(&mut self, file: FileId, block: u64) -> Option<Block> {
         let (direct, pointers) = (self.config.direct, self.config.indirect);
         let indirect = self.file(file).indirect_of(block, direct, pointers)?;
@@ -235,9 +237,9 @@ impl SimulatedHost {
     }
 
     /// Reads ahead from the first block after this one that has not been requested, if it is less
-    /// than a cluster away. Otherwise checks again a cluster's blocks later. The first block is
-    /// marked as well as the last (`cluster_rbuild`). Returns the indirect block that has to be in
-    /// memory first.
+    /// than a cluster away. Otherwise marks the last block within that distance, to check again
+    /// when it is read. The first block that is read ahead is marked as well as the last
+    /// (`cluster_rbuild`). Returns the indirect block that has to be in memory first.
     fn read_ahead(&mut self, open: &OpenFile, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
         let most = if self.gradual(open) {
@@ -266,10 +268,10 @@ impl SimulatedHost {
         None
     }
 
-    /// Reads at most `most` blocks of a file, beginning with the first sector of `block` that has
-    /// not been requested. Stops before the first later block that has been requested or is not
-    /// contiguous, and where [`SimulatedHost::clipped`] ends. Marks the last block and returns the
-    /// number of blocks.
+    /// Reads at most `most` blocks and at most a cluster of a file, beginning with the first sector
+    /// of `block` that has not been requested. Stops before the first later block that has been
+    /// requested or is not contiguous, and where [`SimulatedHost::clipped`] ends. Marks the last
+    /// block and returns the number of blocks.
     pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
         let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];

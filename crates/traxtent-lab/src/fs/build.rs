@@ -12,11 +12,17 @@ use super::file::FileId;
 use super::simulated_host::SimulatedHost;
 
 const KB: u64 = 1024;
+/// The number of files in the archive.
 const FILES: usize = 420;
+/// The number of directories into which they are unpacked.
 const DIRECTORIES: u64 = 12;
+/// The number of files that are compiled.
 const COMPILED: usize = 200;
+/// The number of compiler tests.
 const TESTS: u32 = 100;
+/// The number of other files that are read for each file that is compiled.
 const HEADERS: usize = 25;
+/// The number of programs that are linked.
 const PROGRAMS: u32 = 6;
 
 /// The processor time in milliseconds for each file that is unpacked.
@@ -56,7 +62,7 @@ fn unpack(
         .collect()
 }
 
-/// Runs the tests. Each test writes a source, compiles it, and removes the results.
+/// Runs the tests. Each test writes a source, compiles it, and removes the source and the program.
 fn configure(host: &mut SimulatedHost, directory: FileId, rng: &mut Rng) {
     for _ in 0..TESTS {
         let source = host.make(directory, KB);

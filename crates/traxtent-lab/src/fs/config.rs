@@ -52,8 +52,8 @@ pub struct Config {
     pub synchronous_metadata: bool,
     /// The order of the host's queue.
     pub scheduler: Scheduler,
-    /// The longest time that a request waits in the host's queue. At this interval the oldest
-    /// request is checked, and served next if it has waited longer. `None` if there is no limit.
+    /// The time in the host's queue after which a request is served next. The oldest request is
+    /// checked at this interval. `None` if there is no limit.
     pub deadline: Option<Span>,
     /// The number of requests that the host sends to the drive at once.
     pub queue_depth: u32,

@@ -80,7 +80,7 @@ impl SimulatedHost {
         }
     }
 
-    /// Waits until a metadata block is in memory.
+    /// Reads a metadata block if necessary, and waits until it is in memory.
     pub(super) fn need(&mut self, block: Block) {
         if !self.cache.is_requested(block) {
             self.fetch(self.sectors_of(block));
@@ -119,8 +119,8 @@ impl SimulatedHost {
         id
     }
 
-    /// Creates a file and its name in a directory. Returns whether the name began a new block of
-    /// the directory.
+    /// Creates a file and its name in a directory. Also returns whether the name began a new block
+    /// of the directory.
     fn named(&mut self, directory: FileId) -> (FileId, bool) {
         let names = &mut self.files.names[directory.0 as usize];
         let at = (*names / NAMES_PER_BLOCK) as usize;
@@ -201,8 +201,8 @@ impl SimulatedHost {
         self.move_into_traxtent(id);
     }
 
-    /// Moves a file that occupies two traxtents but fits in one. A file with data on the disk or
-    /// with an indirect block is not moved. Returns the new blocks.
+    /// Moves a file that does not lie in one traxtent but fits in one. A file with data on the disk
+    /// or with an indirect block is not moved. Returns the new blocks.
     pub(super) fn move_into_traxtent(&mut self, id: FileId) -> Option<Range<Block>> {
         let File {
             blocks,

@@ -45,13 +45,13 @@ const DRIVES: [&str; 5] = [
     "maxtor10k5-d",
 ];
 
-/// The number of sectors in a block: the chunk of the conventional array, and the granule of chunks
-/// that are tracks.
+/// The number of sectors in a block: the chunk of the arrays with chunks of 4 KB, and the granule
+/// of chunks that are tracks.
 const BLOCK: u32 = 8;
 
-/// The granule in sectors at which write-backs of the conventional systems end: 32 stripes of four
-/// blocks.
-const WRITE_GRID: u32 = 32 * 4 * BLOCK;
+/// The granule in sectors at which write-backs end, except with [`Raid5::TrackChunks`]: 32 stripes
+/// of four blocks.
+const WRITE_GRID_SECTORS: u32 = 32 * 4 * BLOCK;
 
 const GB: u64 = 1 << 30;
 
@@ -113,7 +113,7 @@ impl Raid5 {
         Config {
             partition_start: 0,
             read_ahead: super::ReadAhead::Window(window),
-            cluster: window.max(WRITE_GRID / BLOCK),
+            cluster: window.max(WRITE_GRID_SECTORS / BLOCK),
             ..system.config(track_sectors, memory)
         }
     }
@@ -144,7 +144,7 @@ impl Raid5 {
             });
         }
         let array = array(&drives, self.shape())?;
-        let grid = uniform(array.capacity().0, WRITE_GRID);
+        let grid = uniform(array.capacity().0, WRITE_GRID_SECTORS);
         let map = match self {
             Raid5::Conventional | Raid5::FourTracks => grid.clone(),
             Raid5::Aligned | Raid5::AlignedWithoutDummy => rows(
@@ -374,7 +374,7 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
 /// The largest number of streams. Their total rate is that of the five drives' media.
 const STREAMS_MAX: usize = 1024;
 
-/// The number of streams at which startup latencies reach `seconds`.
+/// The number of streams at which startup latencies reach `seconds`, or all if they never do.
 fn reaches(latencies: &[f64], seconds: f64) -> f64 {
     let first = latencies.iter().position(|latency| *latency >= seconds);
     first.unwrap_or(latencies.len() - 1) as f64 + 1.0
@@ -423,8 +423,9 @@ pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
 }
 
 /// Q13: with the smallest track as the chunk, the unused share of the first stripe's largest track
-/// and of the member that loses most; with tracks of similar size, the unused share of all members,
-/// and how unevenly data, and data with the parity that covers it, is distributed over the members.
+/// and of the member that loses most. With tracks of similar size, the unused share of all members,
+/// and the largest deviation of a member from the mean: in its own data, or in its own data
+/// together with the data that its parity covers.
 ///
 /// # Errors
 /// Returns the errors of [`bonnie`].
@@ -473,7 +474,7 @@ fn unevenness(parts: &[f64]) -> f64 {
 
 /// The number of sectors in a stripe unit for random writes: 64 KB, the default of md for many
 /// years.
-const UNIT: u64 = 128;
+const UNIT_SECTORS: u64 = 128;
 
 /// A5: the increase in the time of random writes of a stripe unit if they begin half a unit after
 /// its beginning, one at a time and eight at a time.
@@ -484,7 +485,7 @@ pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut changes = Vec::new();
     for outstanding in [1, 8] {
         let time = |offset| random_writes(bench, offset, outstanding);
-        changes.push(time(UNIT / 2)? / time(0)? - 1.0);
+        changes.push(time(UNIT_SECTORS / 2)? / time(0)? - 1.0);
     }
     Ok(changes)
 }
@@ -501,16 +502,16 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
         .iter()
         .map(|drive| drive.geometry().capacity().0)
         .min();
-    let units = capacity.unwrap_or(0) * 4 / UNIT - 2;
+    let units = capacity.unwrap_or(0) * 4 / UNIT_SECTORS - 2;
     let mut host = Host::new(drives);
     host = host.with_array(
         Level::Raid5,
-        Sectors(UNIT),
+        Sectors(UNIT_SECTORS),
         (0..DRIVES.len() as u32).collect(),
     )?;
-    let end = units * UNIT + offset;
+    let end = units * UNIT_SECTORS + offset;
     let workload: WorkloadSpec = format!(
-        "random,read=0,size={UNIT},align={UNIT},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
+        "random,read=0,size={UNIT_SECTORS},align={UNIT_SECTORS},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
         bench.scaled_count(10_000),
         bench.seed,
     )

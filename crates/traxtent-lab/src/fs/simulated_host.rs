@@ -45,7 +45,7 @@ pub struct SimulatedHost {
     /// Blocks in the order in which they became dirty. Entries of blocks written since then are
     /// skipped.
     ages: VecDeque<(SimTime, Block)>,
-    /// The processor time so far.
+    /// The processor time since the last [`SimulatedHost::reset_measurements`].
     busy: Span,
     /// The largest number of blocks that the cache has held.
     cache_most: usize,
@@ -169,8 +169,8 @@ impl SimulatedHost {
         self.now = end;
     }
 
-    /// Sleeps until the next event of the disk, or until `until`. Returns false if there is
-    /// neither.
+    /// Sleeps until the next event of the disk, or until `until` if that is earlier. Returns false
+    /// if there is neither.
     pub fn sleep(&mut self, until: Option<SimTime>) -> bool {
         let wake = self.storage.next_wakeup();
         match (wake, until) {
@@ -246,7 +246,7 @@ impl SimulatedHost {
         block.0 * size..(block.0 + 1) * size
     }
 
-    /// The sectors up to the first track boundary, if reads end there.
+    /// The sectors up to the first track boundary if reads end there, otherwise all.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
         if self.config.clip_at_tracks {
             on_first_track(&self.tracks, sectors)
@@ -255,7 +255,7 @@ impl SimulatedHost {
         }
     }
 
-    /// The sectors up to the first boundary at which write-backs end.
+    /// The sectors up to the first boundary at which write-backs end, or all.
     pub(super) fn clipped_write(&self, sectors: Range<u64>) -> Range<u64> {
         match &self.write_grid {
             Some(grid) => on_first_track(grid, sectors),

@@ -13,7 +13,8 @@ use super::config::{Config, Preallocation};
 /// The blocks of a partition and their allocation.
 #[derive(Debug)]
 pub(super) struct BlockSpace {
-    /// The blocks in use. With [`AllocatorKind::Traxtent`], excluded blocks are not part of it.
+    /// The allocator of the blocks. With [`AllocatorKind::Traxtent`], it never allocates excluded
+    /// blocks.
     blocks: Allocator,
     group_blocks: u64,
     metadata: u64,
@@ -147,7 +148,7 @@ impl BlockSpace {
         None
     }
 
-    /// Releases blocks of a group.
+    /// Releases blocks of one group.
     pub(super) fn release(&mut self, blocks: &Range<Block>) {
         let freed = self.blocks.free(blocks);
         freed.expect("a file's blocks are in use");
@@ -155,7 +156,7 @@ impl BlockSpace {
         self.free[group] += blocks.end.0 - blocks.start.0;
     }
 
-    /// Allocates free blocks of a group.
+    /// Allocates free blocks of one group.
     fn take(&mut self, blocks: &Range<Block>) {
         let taken = self.blocks.claim(blocks);
         taken.expect("only free blocks are taken");

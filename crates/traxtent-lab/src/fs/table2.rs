@@ -15,7 +15,7 @@ use crate::bench::{Bench, LabError};
 const MB: u64 = 1 << 20;
 
 /// The number of random reads.
-const RANDOM: u32 = 50_000;
+const RANDOM_READS: u32 = 50_000;
 
 /// The number of runs of Postmark that are averaged. A single run of 500 transactions varies by a
 /// few percent.
@@ -208,7 +208,7 @@ pub fn proposed_improvements(bench: &Bench) -> Result<Vec<f64>, LabError> {
         let directory = host.directory(0);
         let file = host.existing(directory, 4096 * MB);
         timed(host, |host| {
-            apps::random_reads(host, file, 4096 * MB, RANDOM, bench.seed);
+            apps::random_reads(host, file, 4096 * MB, RANDOM_READS, bench.seed);
         })
     })?;
     let bench = write_through(bench)?;

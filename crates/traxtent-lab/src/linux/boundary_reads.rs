@@ -19,7 +19,7 @@ use crate::search::Search;
 /// The number of sectors per read.
 const SECTORS: u32 = 64;
 
-/// The largest offset to either side.
+/// Offsets are at least this many sectors below 0, and less than this many above.
 const REACH: i64 = 256;
 
 /// The number of rounds over all boundaries, sufficient to determine the means to two microseconds.
@@ -95,6 +95,9 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
+/// The mean times of reads within a track and across its end; the difference between the 99th and
+/// the first percentile within a track; and the difference of the means, less the skew. All are in
+/// milliseconds.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let points = reads(bench)?;
     let (mut within, across) = (times(&points, false), times(&points, true));

@@ -18,7 +18,7 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
 /// The largest read, in sectors.
-const MOST: u32 = 2048;
+const SECTORS_MAX: u32 = 2048;
 
 /// The number of times that each size is read.
 const PASSES: u32 = 32;
@@ -30,14 +30,14 @@ const PAUSE_MS: f64 = 0.1;
 /// The number of sizes on each side of a cliff over which bandwidths are averaged.
 const WINDOW: usize = 128;
 
-/// The relative fall of the mean bandwidth that makes a cliff. A track switch takes a quarter of a
-/// revolution, or a whole one.
+/// At a cliff, the mean bandwidth falls by more than this share. A track switch takes a quarter of
+/// a revolution, or a whole one.
 const FALL: f64 = 0.1;
 
 /// The number of sizes that make one point of the figure.
 const SIZES_PER_POINT: usize = 16;
 
-/// The number of sectors of the reads at cliffs.
+/// The size in sectors of the reads at cliffs, and of those elsewhere.
 const PROOF_SECTORS: u32 = 512;
 
 /// The number of reads at cliffs, and of reads elsewhere.
@@ -65,9 +65,9 @@ pub fn growing_reads(
     rng: &mut Rng,
 ) -> Result<Vec<f64>, LabError> {
     let bytes = f64::from(target.identity().logical_bytes);
-    let mut bandwidths = vec![Moments::default(); MOST as usize];
+    let mut bandwidths = vec![Moments::default(); SECTORS_MAX as usize];
     for _ in 0..PASSES {
-        for (sectors, bandwidth) in (1..=MOST).zip(&mut bandwidths) {
+        for (sectors, bandwidth) in (1..=SECTORS_MAX).zip(&mut bandwidths) {
             let lbn = match start {
                 Start::At(lbn) => lbn,
                 Start::Below(bound) => Lbn(rng.below(bound)),
@@ -136,6 +136,11 @@ fn nth(cliffs: &[u32], n: usize) -> f64 {
     cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
 }
 
+/// Returns the first cliff of the reads from sector 0, in sectors. Then the differences from it of
+/// the first cliffs from sector 256 and from anywhere below 512, and the difference of the second
+/// cliffs from sectors 256 and 0. Then how many of the first cliffs from sectors 0 and 256 are ends
+/// of tracks, and how many boundaries of the scan are. Then the change of the mean time of reads at
+/// multiples of [`PROOF_SECTORS`], relative to reads at any sector.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let [from_0, from_256, from_any] =
@@ -161,7 +166,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Returns whether a track ends near `sector`, within 5 % of the size of the reads at cliffs.
+/// Returns whether one of the first eight tracks ends near `sector`, within 5 % of
+/// [`PROOF_SECTORS`].
 fn ends_track(bench: &Bench, sector: f64) -> bool {
     let ends = bench
         .geometry
@@ -171,6 +177,7 @@ fn ends_track(bench: &Bench, sector: f64) -> bool {
         .any(|end| (end - sector).abs() <= 0.05 * f64::from(PROOF_SECTORS))
 }
 
+/// The starts of the growing reads, with their names in the figure.
 const STARTS: [(Start, &str); 3] = [
     (Start::At(Lbn(0)), "from sector 0"),
     (Start::At(Lbn(256)), "from sector 256"),

@@ -139,7 +139,7 @@ pub(crate) fn numberings(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// A number of tracks that certainly includes the first cylinder.
+/// The number of tracks that are translated to find those of the outermost cylinder.
 const FIRST_TRACKS: usize = 1024;
 
 /// The sectors of the outermost track of each surface, from tracks found and translated.
