@@ -19,9 +19,9 @@ pub fn by_timing(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![angle.minutes(), wrong as f64])
 }
 
-/// Finds boundaries by translation. Returns the translations per track and the drive time in
-/// minutes of the algorithm without expertise, the translations per track of ours, and the number
-/// of boundaries that either missed or invented.
+/// Finds boundaries by translation with two algorithms. Returns the translations per track and the
+/// drive time in minutes of the one without expertise, the translations per track of ours, and the
+/// number of boundaries that both together missed or invented.
 ///
 /// # Errors
 /// Returns an error if an algorithm fails on the drive.

@@ -222,7 +222,7 @@ fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
         let system = if aligned { Ext2::Aligned } else { conventional };
         let config = Config {
             partition_end: Some(DIFF_END),
-            ..system.config(bench.track_sectors(), linux::MEMORY[0])
+            ..system.config(bench.track_sectors(), linux::MEMORY_MB[0])
         };
         Ok(linux::diff(&mut SimulatedHost::new(bench, config)?).seconds())
     })

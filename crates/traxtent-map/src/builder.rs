@@ -114,7 +114,8 @@ impl Confidence {
     }
 }
 
-/// Counts without iterating over repetitions.
+/// Adds the tracks of `terms`, repeated `passes` times, to `counts`, without iterating over
+/// repetitions.
 fn count(terms: &[Term], passes: u64, counts: &mut [u64; 3]) {
     for term in terms {
         match term {

@@ -59,7 +59,8 @@ pub struct Survey {
 pub struct PositioningCurve(Vec<(usize, f64)>);
 
 impl PositioningCurve {
-    /// Creates a curve from measured points with ascending distances, interpolating linearly.
+    /// Creates a curve from measured points with ascending distances. It is linear between points,
+    /// and constant before the first and after the last.
     ///
     /// # Panics
     /// Panics if there is no point.

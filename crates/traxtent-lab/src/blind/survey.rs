@@ -188,7 +188,8 @@ struct Arc {
 pub(super) struct Times {
     /// The shortest track switch, less a margin.
     pub(super) switch: f64,
-    /// The longest time from the end of a request until the next one can begin on the same track.
+    /// An upper bound on the time from the end of a request until the next one can begin on the
+    /// same track.
     pub(super) overhead: f64,
 }
 

@@ -9,8 +9,8 @@
 //!   separate request. Fast start and traxtents extend the first request instead (the paper counts
 //!   4,094 requests, all but one of 256 KB).
 //! - The amount in memory is checked where FreeBSD checks it (cluster_read in vfs_cluster.c): at a
-//!   marked block. The marked blocks are the last of each request, the one after a missing block,
-//!   and the last one that was found in memory.
+//!   marked block. The marked blocks are the last of each request, the first that is read ahead,
+//!   the one after a missing block, and the last one that was found in memory.
 
 use std::ops::Range;
 

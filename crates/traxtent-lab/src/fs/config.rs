@@ -77,10 +77,9 @@ pub enum Preallocation {
 pub enum ReadAhead {
     /// As many blocks as have been read in sequence, up to a cluster (paper T, section 4.2.1).
     History,
-    /// A cluster from the first access (section 5.3).
+    /// A cluster from the first access, until an access is not sequential (section 5.3).
     FastStart,
-    /// All contiguous blocks from the first access, as in [`ReadAhead::FastStart`], until an access
-    /// is not sequential. With [`Config::clip_at_tracks`], the traxtent (section 4.2.2).
+    /// The same. With [`Config::clip_at_tracks`], a request ends with the traxtent (section 4.2.2).
     Traxtent,
     /// Linux 2.6 before version 2.6.23: a current window and one ahead of it. They grow up to this
     /// number of blocks or, with [`Config::clip_at_tracks`], contain the blocks that the file has

@@ -17,7 +17,7 @@ use crate::figure::{Figure, Panel, Series, Style};
 const MB: u64 = 1 << 20;
 
 /// The memory in megabytes: for the scans and the comparison, and for the streams.
-pub(crate) const MEMORY: [usize; 2] = [128, 2048];
+pub(crate) const MEMORY_MB: [usize; 2] = [128, 2048];
 
 /// The number of runs over which the streams' latencies are averaged. The paper averages ten, whose
 /// results vary by about ten percent.
@@ -37,7 +37,7 @@ fn each(
     program: impl Fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<[f64; 3], LabError> {
     let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
-        let config = system.config(bench.track_sectors(), MEMORY[0]);
+        let config = system.config(bench.track_sectors(), MEMORY_MB[0]);
         Ok(program(&mut SimulatedHost::new(bench, config)?).seconds())
     };
     Ok([
@@ -202,7 +202,7 @@ impl Startup {
         for run in 0..runs {
             let config = Config {
                 partition_end,
-                ..system.config(bench.track_sectors(), MEMORY[1])
+                ..system.config(bench.track_sectors(), MEMORY_MB[1])
             };
             let mut host = SimulatedHost::new(&bench, config)?;
             let latencies = Streams::PAPER.run(&mut host, bench.seed * RUNS + run);

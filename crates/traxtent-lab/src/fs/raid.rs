@@ -29,7 +29,7 @@ use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 use super::apps::{self, ProgramRun, timed};
 use super::backing_storage::BackingStorage;
 use super::config::{Config, Ext2};
-use super::linux::{MEMORY, diff, without_read_ahead};
+use super::linux::{MEMORY_MB, diff, without_read_ahead};
 use super::simulated_host::SimulatedHost;
 use super::streams::Streams;
 use crate::bench::{Bench, LabError};
@@ -47,11 +47,11 @@ const DRIVES: [&str; 5] = [
 
 /// The number of sectors in a block: the chunk of the arrays with chunks of 4 KB, and the granule
 /// of chunks that are tracks.
-const BLOCK: u32 = 8;
+const BLOCK_SECTORS: u32 = 8;
 
 /// The granule in sectors at which write-backs end, except with [`Raid5::TrackChunks`]: 32 stripes
 /// of four blocks.
-const WRITE_GRID_SECTORS: u32 = 32 * 4 * BLOCK;
+const WRITE_GRID_SECTORS: u32 = 32 * 4 * BLOCK_SECTORS;
 
 const GB: u64 = 1 << 30;
 
@@ -95,15 +95,15 @@ impl Raid5 {
             level: Level::Raid5,
             chunks: match self {
                 Raid5::TrackChunks => ChunkRule::Tracks,
-                _ => ChunkRule::Fixed(Sectors(BLOCK.into())),
+                _ => ChunkRule::Fixed(Sectors(BLOCK_SECTORS.into())),
             },
-            granule: BLOCK,
+            granule: BLOCK_SECTORS,
             spares: 0,
         }
     }
 
     fn config(self, track_sectors: u32, memory: usize) -> Config {
-        let track = track_sectors / BLOCK;
+        let track = track_sectors / BLOCK_SECTORS;
         let (system, window) = match self {
             Raid5::Conventional => (Ext2::Conventional, 32),
             Raid5::FourTracks => (Ext2::TrackSized, 4 * track),
@@ -113,7 +113,7 @@ impl Raid5 {
         Config {
             partition_start: 0,
             read_ahead: super::ReadAhead::Window(window),
-            cluster: window.max(WRITE_GRID_SECTORS / BLOCK),
+            cluster: window.max(WRITE_GRID_SECTORS / BLOCK_SECTORS),
             ..system.config(track_sectors, memory)
         }
     }
@@ -226,10 +226,10 @@ fn array(drives: &[Bench], shape: ArrayShape) -> Result<Array, LabError> {
 /// Maps an array of 4 KB chunks: each piece contains the rows that lie on the same track of the
 /// first member. The map ends with the array.
 fn rows(map: &TrackMap, capacity: u64) -> TrackMap {
-    let data = u64::from(BLOCK) * (DRIVES.len() as u64 - 1);
+    let data = u64::from(BLOCK_SECTORS) * (DRIVES.len() as u64 - 1);
     let ends = map
         .tracks()
-        .map(|track| track.end().0 / u64::from(BLOCK) * data);
+        .map(|track| track.end().0 / u64::from(BLOCK_SECTORS) * data);
     map_of_pieces(ends.map(|end| end.min(capacity)))
 }
 
@@ -271,7 +271,7 @@ fn seconds_on(
     system: Raid5,
     program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
-    let mut host = system.host_on(bench, firmware, MEMORY[0], bench.seed)?;
+    let mut host = system.host_on(bench, firmware, MEMORY_MB[0], bench.seed)?;
     Ok(program(&mut host).seconds())
 }
 
@@ -359,7 +359,7 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
     let mut runs = Vec::new();
     for run in 0..bench.scaled_count(RUNS) {
         let seed = bench.seed * RUNS + run;
-        let mut host = system.host(bench, MEMORY[1], seed)?;
+        let mut host = system.host(bench, MEMORY_MB[1], seed)?;
         runs.push(streams.run(&mut host, seed));
     }
     let count = runs.iter().map(Vec::len).min().unwrap_or(0);

@@ -7,9 +7,9 @@
 //! write one. In addition, half a percent of the capacity is written at 1 MB per second and trimmed
 //! one hour later; the next such write begins an hour after that.
 //!
-//! If the number of partitions follows free space, the drive was twice as full yesterday (or full),
-//! and all space trimmed overnight still has to be split. That work is included, and so are the
-//! writes to the table.
+//! If the number of partitions follows free space, the drive was twice as full on the day before
+//! (or full). The data was trimmed overnight, and all of its space still has to be split. That work
+//! is included, and so are the writes to the table.
 
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, REGIONS};
 use traxtent_units::{SimTime, Span};

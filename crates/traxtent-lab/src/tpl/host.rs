@@ -286,7 +286,8 @@ impl TplHost {
         Ok(served)
     }
 
-    /// Returns the index of the waiting request that is likely to be complete first.
+    /// Returns the index of the waiting request whose best replica has the lowest mean cost
+    /// ([`HeadTracker::choose`]).
     fn nearest(&self, queue: &[HostRequest]) -> Result<usize, LabError> {
         if queue.len() == 1 {
             return Ok(0);

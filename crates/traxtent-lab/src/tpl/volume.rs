@@ -69,8 +69,8 @@ impl TimedReads for Real {
     }
 }
 
-/// A device whose data is not used: reads take the drive's time, and the volume's own metadata is
-/// kept in memory.
+/// A device whose data is not used. Sectors that were written, the volume's own metadata, are kept
+/// in memory and read in no time. Other reads take the drive's time.
 #[derive(Debug)]
 struct Device<T> {
     timed: T,

@@ -158,7 +158,7 @@ impl Superblock {
         if superblock.fits() {
             Ok(superblock)
         } else {
-            Err(wrong("its regions and blocks do not fit its range"))
+            Err(wrong("its regions and blocks do not fit in its range"))
         }
     }
 
@@ -264,7 +264,7 @@ impl Checkpoint {
         }
         if pages as u64 != superblock.shape.pages(superblock.blocks) {
             return Err(wrong(
-                "its number of map pages does not fit its number of blocks",
+                "its number of map pages does not match its number of blocks",
             ));
         }
         let (lines, places) = rest.split_at(segments * size_of::<SegmentBytes>());

@@ -21,7 +21,7 @@ pub enum RaidError {
     },
     /// A chunk size that is 0, not a multiple of the granule, or 2^32 sectors or more.
     #[error(
-        "a chunk of {chunk} is not possible; it must be a positive multiple of the granule, {granule} sectors"
+        "a chunk of {chunk} is not possible; it must be a positive multiple of the granule, {granule} sectors, and less than 2^32 sectors"
     )]
     Chunk {
         /// The size of a chunk.

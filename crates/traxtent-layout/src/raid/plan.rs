@@ -9,9 +9,9 @@
 //! A write that does not cover a stripe needs reads for the new parity. It reads either the data
 //! that it overwrites and the old parity ([`ParityUpdate::Modify`]), or the data that it does not
 //! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper method. A read costs
-//! its sectors plus [`StripePlanner::positioning`]. Members that cannot be used ([`StripeHealth`])
-//! can force the other method. The write hole is not closed here: a crash between the writes of a
-//! plan leaves inconsistent parity, which a journal must repair.
+//! its sectors plus [`StripePlanner::positioning`]. If members cannot be used ([`StripeHealth`]),
+//! perhaps only the other method is possible. The write hole is not closed here: a crash between
+//! the writes of a plan leaves inconsistent parity, which a journal must repair.
 //!
 //! When the executor finds that something cannot be read, it adds this to the health of the stripe
 //! and plans again, until a plan can be carried out or none exists.

@@ -29,8 +29,7 @@ impl MemberUsage {
 }
 
 impl Array {
-    /// Returns the use of each member, in time proportional to the number of runs of equally large
-    /// stripes.
+    /// Returns the use of each member, in time proportional to the number of runs of stripes.
     pub fn usage(&self) -> Vec<MemberUsage> {
         let mut all: Vec<MemberUsage> = self
             .members

@@ -148,7 +148,7 @@ impl Tpl {
         };
         let place = LayoutPositions::new(&map, header.first..header.end, &config)?;
         if place.header(&map, &config) != header {
-            return Err(wrong("its values do not fit its map"));
+            return Err(wrong("its values do not match its map"));
         }
         let shape = ReplicaMap::new(
             map,
