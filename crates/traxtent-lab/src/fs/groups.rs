@@ -2,8 +2,8 @@
 //!
 //! Paper T, section 5.3, expects such grouping, on traxtents, to achieve the gain that the paper
 //! measured for single requests. As in that measurement (tworeq), one request waits at the disk
-//! while another is served: two clients read all files of a group, one group after another in
-//! random order. Names and inodes are in memory.
+//! while another is served: there are two clients, and each reads all files of one group after
+//! another. The groups are in random order. Names and inodes are in memory.
 
 use traxtent_layout::AllocatorKind;
 use traxtent_units::Block;

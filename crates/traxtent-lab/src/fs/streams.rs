@@ -20,7 +20,7 @@ pub struct Streams {
     /// The largest number of streams.
     pub count: usize,
     /// The latency limit: no further streams start once [`GIVE_UP_STREAMS`] have waited longer for
-    /// their first data.
+    /// their first data. `None` if there is no limit.
     pub give_up: Option<Span>,
 }
 

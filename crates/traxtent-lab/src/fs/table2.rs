@@ -52,8 +52,8 @@ fn compared(runs: &[ProgramRun; 3]) -> Vec<f64> {
     ]
 }
 
-/// The program of T20 with a file of `bytes` bytes. It should have at least 256 MB, because a
-/// smaller file does not reach several groups.
+/// The program of T20 with a file of `bytes` bytes. The file should have at least 256 MB, because a
+/// smaller one does not reach several groups.
 pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     move |host| {
         let directory = host.directory(0);

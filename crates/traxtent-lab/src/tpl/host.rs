@@ -1,5 +1,5 @@
 //! A host with a track partition layout on a simulated drive, on the virtual clock. It has the
-//! request queue, chooses replicas by predicting the head's angle, and updates stale replicas in
+//! request queue, chooses replicas by predicting the platter's angle, and updates stale replicas in
 //! one of three ways.
 
 use std::sync::Arc;

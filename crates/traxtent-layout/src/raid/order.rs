@@ -9,6 +9,9 @@
 //! keeps its position among its neighbours although it is slightly shorter. A track that lost more
 //! than [`DEFECTS_MAX`] sectors is not used (as in Atropos; paper Q, section 3). A map does not
 //! record the lost sectors, so tracks with defects are recognized by how rare their size is.
+//!
+//! All this is the order for chunks that are tracks of similar size ([`Order::by_size`]).
+//! [`Order::by_lbn`] orders tracks by LBN, with or without defects.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
