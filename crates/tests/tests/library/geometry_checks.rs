@@ -61,7 +61,8 @@ fn zones_of_one_surface_are_disjoint() {
     );
 }
 
-/// May only a track that holds no LBNs, and replaces no other, replace a bad track?
+/// Is a replacement for a bad track refused if it holds LBNs, replaces another track or has a
+/// different size? Is it accepted if the description allows shared places?
 #[test]
 fn a_replacement_must_be_free() {
     let with = |remaps: &[(u64, u64)]| {
@@ -93,7 +94,7 @@ fn a_replacement_must_be_free() {
 }
 
 /// May two LBNs be moved to one place only if the description says so, and may an LBN take the
-/// place that another one has left?
+/// place that another one has left? Are places outside the drive refused?
 #[test]
 fn moved_places_are_disjoint() {
     let to = |lbn, slot| MovedSpec {
@@ -177,9 +178,10 @@ fn a_moved_first_sector_is_a_run() {
     );
 }
 
-/// How many LBNs do spares leave in each scheme, and how many spares are too many?
+/// How many LBNs do spares leave in each scheme, and how many spares are too many? Does the scheme
+/// of cylinder ranges require their size?
 #[test]
-fn spares_leave_a_sector() {
+fn spares_are_bounded() {
     let with = |sparing, spares| {
         let mut spec = drive(vec![zone(0, 7, None)]);
         spec.sparing = sparing;
@@ -215,7 +217,8 @@ fn spares_leave_a_sector() {
     );
 }
 
-/// Are the sectors that a zone reserves, and its number of LBNs, bounded by what fits?
+/// Are a zone's reserved sectors, its number of LBNs and the capacity of the drive bounded by what
+/// fits?
 #[test]
 fn a_zone_holds_what_fits() {
     let with = |reserved_sectors, lbns| {

@@ -170,6 +170,7 @@ fn regions(
         }
         out[t / tracks].0.push(position);
     }
+    // An incomplete region at the end of the zone has no spares.
     let all = sectors.last().unwrap().0 + 1;
     if tracks != usize::MAX && !all.is_multiple_of(tracks) {
         out.last_mut().unwrap().1 = 0;

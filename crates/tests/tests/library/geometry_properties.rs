@@ -19,7 +19,7 @@ fn place((cylinder, surface, slot): Spot) -> Place {
     }
 }
 
-/// Compares the results of all functions of a geometry with the naive layout.
+/// Compares a geometry with the naive layout.
 fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) {
     let capacity = naive.home.len() as u64;
     assert_eq!(geometry.capacity().0, capacity, "{case}");
@@ -365,8 +365,8 @@ fn near_an_edge(random: &mut Random, end: u64, track: u64) -> u64 {
         .min(end - 1)
 }
 
-/// Do LBNs, places, tracks, pieces and defects of thousands of random drives of every order, scheme
-/// and defect pattern agree with a layout listed sector by sector?
+/// Do LBNs, places, tracks, pieces, spares and defects of thousands of random drives of every order
+/// and sparing scheme agree with a layout listed sector by sector?
 #[test]
 fn random_drives_equal_a_naive_layout() {
     let mut built = 0;
@@ -382,8 +382,8 @@ fn random_drives_equal_a_naive_layout() {
     );
 }
 
-/// Does every tiny drive, without a slip and with each possible single one, agree with the naive
-/// layout?
+/// Do tiny drives of every order and sparing scheme, without a slip and with each possible single
+/// one, agree with the naive layout?
 #[test]
 fn all_tiny_drives_equal_a_naive_layout() {
     for order in Order::ALL {
@@ -465,7 +465,8 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
             sectors: slots - first_slot,
         });
     }
-    // Lower nodes are serpentines; the root repeats them.
+    // A lower node passes over its cylinders once per surface, in a random direction. The root
+    // repeats these nodes.
     let mut leaves_of: Vec<(Vec<Leaf>, i32)> = Vec::new();
     for _ in 0..random.pick(1..4) {
         let width = random.pick(1..6) as i32;
@@ -544,7 +545,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
     (tree, tracks, surfaces)
 }
 
-/// Do random run-length trees with slips agree with their tracks listed one by one?
+/// Do random trees with repeated nodes and slips agree with their tracks listed one by one?
 #[test]
 fn random_trees_equal_their_listed_tracks() {
     for seed in 0..2000 {

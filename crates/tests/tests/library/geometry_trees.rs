@@ -221,8 +221,8 @@ fn compare(spec: &GeometrySpec, geometry: &Geometry, branches: &[Vec<Listed>], c
         for track in tracks {
             let before = lbn;
             let (cylinder, surface) = (track.cylinder, track.surface);
-            let around = slots.entry((cylinder, surface)).or_default();
-            *around = track.pattern.slots.max(*around);
+            let track_slots = slots.entry((cylinder, surface)).or_default();
+            *track_slots = track.pattern.slots.max(*track_slots);
             for slot in track.pattern.first_slot..track.pattern.first_slot + track.used {
                 let occupant = if bad.contains(&position) {
                     Occupant::Bad
@@ -283,11 +283,11 @@ fn compare(spec: &GeometrySpec, geometry: &Geometry, branches: &[Vec<Listed>], c
     }
     for cylinder in 0..spec.cylinders as i32 + 1 {
         for surface in 0..i32::from(spec.surfaces) + 1 {
-            let around = slots.get(&(cylinder, surface)).copied().unwrap_or(0);
-            for slot in 0..around + 2 {
+            let track_slots = slots.get(&(cylinder, surface)).copied().unwrap_or(0);
+            for slot in 0..track_slots + 2 {
                 let expected = match holds.get(&(cylinder, surface, slot)) {
                     Some(&occupant) => occupant,
-                    None if slot < around => Occupant::Empty,
+                    None if slot < track_slots => Occupant::Empty,
                     None => Occupant::NoSuchPlace,
                 };
                 let place = Place {
@@ -334,7 +334,7 @@ fn random_trees_equal_a_list_or_are_refused() {
     );
 }
 
-/// On which side of each bound is a tree refused?
+/// Is a tree accepted on each bound and refused beyond it?
 #[test]
 fn bounds_of_trees() {
     let track = TrackSpec {

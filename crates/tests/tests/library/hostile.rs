@@ -32,7 +32,7 @@ fn profile(change: impl FnOnce(&mut Profile)) -> String {
     profile.check().unwrap_err().to_string()
 }
 
-/// Is a drive with 16 million cylinders, whose seek curve alone would fill the memory, refused?
+/// Is a drive with 16 million cylinders, whose seek curve alone would need much memory, refused?
 #[test]
 fn cylinders_without_end() {
     let spec = GeometrySpec {
@@ -131,7 +131,8 @@ fn instances_without_end() {
     assert!(message.contains("interleaved instances"), "{message}");
 }
 
-/// Is a seek time that exceeds the range of the clock refused?
+/// Is a seek curve refused if a seek over all cylinders takes too long, although each number of the
+/// curve is within its bounds?
 #[test]
 fn seeks_without_end() {
     let line = SeekSpec::Hpl {

@@ -11,7 +11,7 @@ fn reading_ahead() -> Profile {
     tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd)
 }
 
-/// Does a read miss wait for its sectors, read them, and send the last one?
+/// Does a read miss complete once its last sector has been read and has crossed the bus?
 #[test]
 fn a_miss_takes_rotation_transfer_and_a_sector_of_bus() {
     assert_completions(&tiny(), &[(0.0, read(20, 10))], &[3.01]);
@@ -45,8 +45,7 @@ fn the_parts_of_a_read_have_their_names() {
     assert_eq!(b.parts(), parts, "{b:?}");
 }
 
-/// Is the time that a request waits for earlier ones counted as queue time, whether the media or
-/// the buffer serves it?
+/// Is the time that a buffer hit waits for an earlier request counted as queue time?
 #[test]
 fn waiting_for_others_counts_as_queue() {
     let p = tiny_with(|p| p.overheads.per_request_ms = 0.05);
@@ -59,7 +58,8 @@ fn waiting_for_others_counts_as_queue() {
     assert_eq!(done[1].breakdown.overhead, Span::from_ms(0.05));
 }
 
-/// Is a read of buffered sectors served at the speed of the bus?
+/// Is a read of buffered sectors served at the speed of the bus, except without a cache, with force
+/// unit access or for a verify?
 #[test]
 fn a_whole_hit_takes_the_bus_alone() {
     let p = tiny_with(|p| p.overheads.read_hit_after_read_ms = 0.2);
@@ -136,8 +136,8 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
     assert_completions(&abandoning, &between_tracks, &[10.01, 12.01]);
 }
 
-/// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
-/// the rest of the track to which read-ahead extends?
+/// Does read-ahead keep the sectors that the host of a stream has not requested yet, although the
+/// rest of the track exceeds the segment?
 #[test]
 fn a_stream_keeps_its_read_ahead() {
     for until in [ReadAheadUntil::TrackEnd, ReadAheadUntil::AdaptiveTrackEnd] {
@@ -212,13 +212,12 @@ fn read_ahead_on_arrival_takes_passing_sectors() {
         assert_completions(&drive(true), requests, &expected[0]);
         assert_completions(&drive(false), requests, &expected[1]);
     };
-    // The head arrives at sector 30. All of the second half passes before the last sector of the
-    // first half.
+    // The head arrives at sector 30. All of the second half passes before the first half is
+    // complete.
     let halves = [(3.0, read(0, 50)), (13.3, read(50, 50))];
     both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
     // The head arrives at sector 70. With read-ahead on arrival, twenty sectors of the second half
-    // have not yet been read. Otherwise none of them has been read, and the remaining sectors of
-    // the first half have already passed.
+    // are still missing at 15.0 ms. Otherwise all fifty are.
     let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
     both(&halves, [[15.01, 17.31], [15.01, 20.01]]);
     // The head arrives at sector 95 of the next track, half a millisecond before its first sector.
@@ -235,8 +234,8 @@ fn a_drive_that_reads_on_arrival_keeps_what_passes() {
         p.cache.segment_sectors = 200;
     });
     let base = Drive::new(&p).unwrap();
-    // In hundredths of a millisecond. The head is over surface 1 of cylinder 1 after a seek of
-    // 1 ms. LBN 300 passes at 4 ms.
+    // Times are in hundredths of a millisecond. The head is over surface 1 of cylinder 1 after a
+    // seek of 1 ms. LBN 300 passes at 4 ms.
     for start in (0_u64..1000).step_by(7).chain([100, 300, 400]) {
         for (lbn, sectors) in [(350, 4), (395, 10)] {
             let landed = start + 100;
@@ -273,8 +272,8 @@ fn read_ahead_stops_at_the_end_of_a_sector_or_at_once() {
     assert_completions(&tiny_with(|p| change(p, false)), &requests, &[3.01, 14.41]);
 }
 
-/// Does a track change of read-ahead finish when a request arrives, and is a rotational wait of
-/// read-ahead abandoned immediately?
+/// When a request arrives, does read-ahead complete a track change, but abandon a rotational wait
+/// immediately?
 #[test]
 fn read_ahead_stops_after_a_move_and_in_a_wait() {
     // Track 0 ends at 10.0 ms. The head is on surface 1 at 10.5 ms, and the first sector there
@@ -306,7 +305,7 @@ fn the_minimum_read_ahead_is_not_interrupted() {
     );
 }
 
-/// Does the buffer serve no stale sectors after a write that arrived while they were being read?
+/// If a write arrives while its sectors are being read, does a later read of them go to the media?
 #[test]
 fn a_write_during_a_read_leaves_no_stale_sectors() {
     let p = tiny_with(|p| {
@@ -360,7 +359,7 @@ fn delivery_decides_when_a_zero_latency_read_ends() {
     // The head lands within sector 25 and reads from sector 26 at 2.6 ms for a revolution, until
     // 12.6 ms.
     let track = [(2.55, read(0, 100))];
-    // Sectors 0 to 25 cross the bus as they pass, the other 74 after sector 25.
+    // In order, sectors 0 to 25 cross the bus as they pass, the other 74 after sector 25.
     assert_completions(&p(Delivery::InOrder), &track, &[13.35]);
     assert_completions(&p(Delivery::InOrderWhenComplete), &track, &[13.6]);
     assert_completions(&p(Delivery::OutOfOrder), &track, &[12.61]);
@@ -414,8 +413,8 @@ fn the_bus_is_held_or_reacquired() {
     let held = p(|p| p.bus.hold.always = true);
     assert_eq!(held.bus.hold, always);
     assert_completions(&held, &request, &[3.01]);
-    // It is acquired when five sectors are ready (2.55 ms), again for one more at 2.6 ms, then for
-    // the last four.
+    // It is acquired at 2.5 ms, when five sectors are ready. They are sent by 2.6 ms, followed by
+    // a sixth that is ready then. The bus is acquired again for the last four.
     assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
 }
 

@@ -7,7 +7,8 @@ use traxtent_units::{Lbn, SimTime};
 
 use super::tiny::{drain, read, tiny, tiny_with, write};
 
-/// Is each impossible request refused with a message that names its kind, its place and the bound?
+/// Is each impossible request refused with a message that names its kind, its LBN and the reason?
+/// Is a read of the last sector accepted?
 #[test]
 fn impossible_requests_are_refused_with_a_reason() {
     let mut drive = Drive::new(&tiny()).unwrap();

@@ -17,10 +17,10 @@ use traxtent_units::{Rng, SimTime};
 
 use super::tiny::{read, tiny_with, write};
 
-/// A hundredth of a millisecond.
-const TICK: u64 = 10_000_000;
+/// A tick, a hundredth of a millisecond, in picoseconds.
+const TICK_PS: u64 = 10_000_000;
 
-/// The ticks of one revolution.
+/// The duration of a revolution, in ticks.
 const REVOLUTION: u64 = 1000;
 
 fn ms(ticks: u64) -> f64 {
@@ -28,18 +28,19 @@ fn ms(ticks: u64) -> f64 {
 }
 
 fn at(ticks: u64) -> SimTime {
-    SimTime(ticks * TICK)
+    SimTime(ticks * TICK_PS)
 }
 
 fn ticks(time: SimTime) -> u64 {
-    assert_eq!(time.0 % TICK, 0, "{time} is not a whole tick");
-    time.0 / TICK
+    assert_eq!(time.0 % TICK_PS, 0, "{time} is not a whole tick");
+    time.0 / TICK_PS
 }
 
 /// A drive, and where its sectors are.
 struct Case {
     profile: Arc<Profile>,
     geometry: Arc<Geometry>,
+    /// The number of slots of a track.
     slots: u64,
     /// The times of the bus and the overheads, in ticks.
     bus: u64,
@@ -50,9 +51,12 @@ struct Case {
     disconnect: u64,
     completion: u64,
     minimum_seek: u64,
+    /// Whether the drive keeps the bus from the first to the last transfer of a request.
     hold: bool,
+    /// Whether the drive never disconnects from the bus. Implies `hold`.
     always: bool,
     zero_latency: bool,
+    /// The sizes of a segment and of the watermark, in sectors.
     segment: u64,
     watermark: u64,
 }
@@ -200,7 +204,8 @@ impl Case {
     }
 }
 
-/// The head, which passes over the sectors of a request in LBN order.
+/// The head, which passes over the sectors of a request in LBN order. A zero-latency access may
+/// begin with any of a track's sectors.
 struct Head<'a> {
     case: &'a Case,
     lbn: u64,
@@ -210,14 +215,15 @@ struct Head<'a> {
     /// The tick at which the head is on the track of the next sector and has passed the previous
     /// one.
     ready: u64,
-    /// Whether a zero-latency access may begin within the sectors of a track.
+    /// Whether the head has just arrived on its track, where a zero-latency access may begin with
+    /// any sector.
     landing: bool,
     zero_latency: bool,
     /// The tick at which each sector began to pass.
     begun: Vec<u64>,
     /// The tick from which each sector counts as passed.
     passed: Vec<u64>,
-    /// The number of sectors that have passed, counted from the first one without a gap.
+    /// The number of sectors before the first one that has not passed.
     count: u64,
     when_complete: bool,
 }
@@ -435,8 +441,9 @@ impl NaiveWrite {
         // The number of the write's sectors before a sector of the access.
         let own = |index: u64| index.saturating_sub(self.around.0).min(self.sectors);
         let watermark = case.watermark.max(1).min(case.segment - 1);
-        // Whether the write waits for the media. Others wait only for their data.
-        let waits = self.sectors > case.segment || case.is_slow();
+        // Whether a zero-latency access begins only once all data for the track is in the buffer.
+        // Otherwise, it begins with a sector whose data arrives in time.
+        let needs_all = self.sectors > case.segment || case.is_slow();
         let mut bus = Bus::Connecting(self.from);
         let (mut full, mut came, mut again) = (None, 0, false);
         let mut sending = Vec::new();
@@ -486,7 +493,7 @@ impl NaiveWrite {
             let is_there = |count: u64| came >= own(head.next + count).max(needed);
             let (next, all) = (is_there(1), is_there(head.on_track()));
             head.advance(now, next, |sector, start| {
-                all || (!waits && self.from + own(sector + 1).max(needed) * case.bus <= start)
+                all || (!needs_all && self.from + own(sector + 1).max(needed) * case.bus <= start)
             });
         }
         panic!("the simulated write does not end");
@@ -787,7 +794,8 @@ fn appended_writes_equal_a_simulation() {
             let before = head.next;
             head.advance(now, came > head.next, |_, _| false);
             if before < head.next && head.next == sectors[0] {
-                // The arm moves on for the second write once it knows of it.
+                // The arm moves on for the second write once the first is reported as complete and
+                // the second one's command has been processed.
                 let last = lbn + sectors[0] - 1;
                 let free = (now + case.pass())
                     .max(ticks(first.completed))
@@ -813,7 +821,7 @@ fn another_drive_uses_the_bus_in_between() {
         let rng = &mut Rng::new(seed);
         let mut case = Case::new(rng);
         case.completion = 0;
-        // The model reserves no time to connect again for a write.
+        // Otherwise the drive would not leave the bus before the request is complete.
         case.always = false;
         let sectors = size(rng, &case).min(2 * case.slots);
         let writes = rng.chance(0.6);
@@ -852,6 +860,7 @@ fn another_drive_uses_the_bus_in_between() {
                 threshold: 1,
                 from: ready + case.preparation,
             };
+            // The model reserves no time to connect again for a write.
             let sending = naive.run(&case).sending;
             taken.extend(sending.iter().map(|&start| (start, start + case.bus)));
         } else {

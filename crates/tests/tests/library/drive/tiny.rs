@@ -1,6 +1,6 @@
 //! A drive whose times can be computed by hand.
 //!
-//! One revolution takes 10 ms and passes 100 sectors of 0.1 ms. There are two surfaces and ten
+//! A revolution takes 10 ms, in which 100 sectors of 0.1 ms pass. There are two surfaces and ten
 //! cylinders: LBN 200 c + 100 s is the first of cylinder c, surface s. Slot 0 of surface 0 of
 //! cylinder c begins 3 c ms (modulo 10) into each revolution, that of surface 1 another 1 ms later.
 //! A seek over d cylinders takes 0.5 d + 0.5 ms, a head switch 0.5 ms. A sector crosses the bus in
@@ -123,7 +123,8 @@ pub(crate) fn serve(profile: &Profile, requests: &[(f64, Request)]) -> Vec<Compl
     done
 }
 
-/// Polls a drive at each of its wake-ups up to `until`.
+/// Polls a drive at each of its wake-ups up to and including `until`, or at all of them if it is
+/// `None`. Appends the completions to `done`.
 pub(crate) fn drain(drive: &mut Drive, until: Option<SimTime>, done: &mut Vec<Completion>) {
     while let Some(wake) = drive
         .next_wakeup()

@@ -18,7 +18,7 @@ use crate::disksim_files::drive_with;
 /// The tolerance of a time that is stated with four decimals.
 const STATED_MS: f64 = 0.0001;
 
-/// The largest difference from DiskSim's time that counts as agreement.
+/// A smaller difference from DiskSim's time counts as agreement.
 const AGREES_MS: f64 = 0.001;
 
 /// The response times of one request, identified by its index.
@@ -28,7 +28,7 @@ struct DisputedTimes {
     disksim_ms: f64,
 }
 
-/// Asserts that the model still gives our results.
+/// Asserts that the model still gives the times that are stated as ours.
 #[track_caller]
 fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], disputed: &[DisputedTimes]) {
     let done = serve(profile, requests);

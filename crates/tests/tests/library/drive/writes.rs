@@ -18,8 +18,8 @@ fn write_back(change: impl FnOnce(&mut Profile)) -> Profile {
     })
 }
 
-/// Is a write complete when it is on the media or when it is in the buffer, depending on the drive
-/// and FUA?
+/// Does a write complete once it is in the buffer if the drive has write-back, and otherwise, or
+/// with FUA, once it is on the media?
 #[test]
 fn writes_complete_on_the_media_or_in_the_buffer() {
     let request = write(20, 10);
@@ -76,8 +76,8 @@ fn sequential_writes_of_any_size_stream() {
             now = drive.next_wakeup().unwrap();
             outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
         }
-        // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first
-        // sector can take a revolution to arrive.
+        // Sixteen tracks take 16 revolutions of 10 ms, 8 skews of 1 ms and 8 of 2 ms. Another
+        // 12 ms allow for the wait for the first sector, which is at most a revolution.
         let most = 160.0 + 24.0 + 12.0;
         assert!(
             now.as_ms() < most,
@@ -126,7 +126,7 @@ fn data_must_arrive_before_a_faster_track_passes() {
     assert_completions(&p(0.5), &[(0.0, write(19, 51))], &[35.5]);
 }
 
-/// Does a write add its settling time, and is a seek for a write shorter if that time is negative?
+/// Is the settling time, positive or negative, added to the seek of a write, and to nothing else?
 #[test]
 fn settling_lengthens_or_shortens_the_way_to_a_write() {
     // Slot 0 of cylinder 1 passes at 3.0 ms.
@@ -220,8 +220,8 @@ fn the_overheads_of_a_write_add_up() {
     assert_eq!(breakdown.rotation, Span::from_ms(1.7));
     assert_eq!(breakdown.transfer, Span::from_ms(1.0));
     assert_eq!(breakdown.bus, Span::ZERO);
-    // If the data is late, the media wait a revolution, and the drive is still on the bus until it
-    // has disconnected.
+    // If the media end before the drive has disconnected, the write completes after the
+    // disconnection.
     let late = tiny_with(|p| p.overheads.write_disconnect_ms = 5.0);
     assert_completions(&late, &[(0.0, write(20, 10))], &[5.1]);
 }
@@ -367,8 +367,9 @@ fn cached_writes_in_sequence_stream() {
     }
 }
 
-/// Is a physical sector that two sequential writes share written only once, if both are in the
-/// buffer? Then writes that begin within physical sectors cost no more than others.
+/// Do sequential writes that begin within physical sectors stream almost as fast as aligned ones if
+/// the buffer acknowledges them? A physical sector that two of them share is then written only
+/// once.
 #[test]
 fn writes_that_share_a_physical_sector_stream() {
     let profile = builtin("wd10ears").expect("it is built in");

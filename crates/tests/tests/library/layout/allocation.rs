@@ -150,6 +150,7 @@ impl Watched {
     }
 }
 
+/// Returns 0 if `near` is in the region, and otherwise its distance from the region's first block.
 fn distance(region: &Range<Block>, near: Block) -> u64 {
     if region.contains(&near) {
         0
@@ -239,8 +240,8 @@ proptest! {
     }
 }
 
-/// Returns three tracks of 40, 44 and 36 sectors, with blocks of 8. The traxtents are blocks 0 to
-/// 4, 5 to 9 and 11 to 14; block 10 is excluded.
+/// Returns an allocator for three tracks of 40, 44 and 36 sectors, with blocks of 8 sectors. The
+/// traxtents are blocks 0 to 4, 5 to 9 and 11 to 14; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
     Allocator::new(partition, AllocatorKind::Traxtent)
@@ -261,7 +262,8 @@ fn a_file_continues() {
     assert_eq!(next(15), None);
 }
 
-/// Do files that fit stay within a traxtent, and do larger ones take whole traxtents?
+/// Does a file lie in one traxtent if a free run there is long enough? Does it otherwise take a
+/// whole traxtent first?
 #[test]
 fn files_by_size() {
     let mut allocator = three_tracks();
@@ -311,7 +313,7 @@ fn small_files_gathered() {
     assert_eq!(allocator.space().free, Blocks(2));
 }
 
-/// Are impossible claims and frees refused, without any change?
+/// Are impossible claims and frees refused, without any change? Are groups of 0 blocks refused?
 #[test]
 fn refusals() {
     let mut allocator = three_tracks();

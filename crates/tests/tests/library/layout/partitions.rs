@@ -28,7 +28,8 @@ fn by_sectors(partition: &Partition) -> Vec<(usize, Vec<Block>)> {
 }
 
 proptest! {
-    /// Does every function of a partition return the result that checking every sector gives?
+    /// Do the traxtents and excluded blocks of a partition equal those found by checking every
+    /// sector?
     #[test]
     fn agrees_with_a_check_of_every_sector(partition in partition()) {
         let naive = by_sectors(&partition);
@@ -82,8 +83,8 @@ proptest! {
     }
 }
 
-/// Paper T, Fig. 4: is block 101 sectors 1626 to 1641, and block 103 excluded, for a boundary
-/// between LBNs 1669 and 1670? With sixteen sectors per block, the partition starts at LBN 10.
+/// Paper T, Fig. 4: a partition with sixteen sectors per block starts at LBN 10, and a track ends
+/// at LBN 1669. Does block 101 consist of LBNs 1626 to 1641, and is block 103 excluded?
 #[test]
 fn mapping_of_figure_4() {
     let partition = Partition::new(map(0, &[1670, 334]), Lbn(10)..Lbn(2004), 16).unwrap();
@@ -148,7 +149,7 @@ fn blocks_across_boundaries() {
     assert_eq!(excluded(12, 58), [1, 4]);
 }
 
-/// Does each invalid partition or block size give an error of one clear line?
+/// Is each invalid partition or block size refused, and does the error name the offending values?
 #[test]
 fn bad_partitions() {
     let map = map(100, &[50, 50]);

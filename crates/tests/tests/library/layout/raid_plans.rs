@@ -53,7 +53,7 @@ impl<'a> Bytes<'a> {
         for read in plan.reads.iter().chain(&plan.dummy) {
             assert!(
                 !self.health.absent().has(read.member),
-                "reads an unreadable member: {plan:?}"
+                "reads an absent member: {plan:?}"
             );
             assert!(
                 read.rows.start < read.rows.end && read.rows.end <= chunks[read.member].sectors.0
@@ -265,7 +265,7 @@ proptest! {
         let all = Lbn(0)..Lbn(capacity);
         let read = bytes.read(all.clone());
         prop_assert!(read.iter().all(Option::is_some) && agree(&read, &expected));
-        // Parity is valid, so any member can be lost.
+        // Parity and replicas are valid, so any one member can be lost.
         if array.shape().level != Level::Raid0 {
             for member in 0..array.members().len() {
                 bytes.fail(member);
@@ -276,7 +276,7 @@ proptest! {
         }
     }
 
-    /// Does the verifying plan find every difference and nothing else, and correct it?
+    /// Does a verification plan correct every difference, and change nothing else?
     #[test]
     fn verifying_finds_every_difference(array in any_array(), seed: u64, unsynced: bool) {
         let mut rng = Rng::new(seed);
@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// Returns five members of ten tracks of 100 sectors.
+/// Returns a RAID-5 array of five members, each with ten tracks of 100 sectors.
 fn five() -> Array {
     Array::new(RAID5, vec![member(0, &[100; 10], 0..1000); 5]).unwrap()
 }
@@ -420,7 +420,8 @@ fn degraded_writes() {
     assert_eq!(plain(&plan.reads), [(1, 0..10)]);
 }
 
-/// Is parity read exactly where it is the only chunk left out of a read (paper Q, section 3)?
+/// Is parity read too, as a dummy, if a read includes all other chunks of the stripe and no member
+/// has failed (paper Q, section 3)? Is it omitted otherwise, or without dummy reads?
 #[test]
 fn dummy_reads() {
     let (array, mut plan) = (five(), StripePlan::default());
@@ -451,7 +452,7 @@ fn dummy_reads() {
 }
 
 /// Are extents of consecutive stripes joined if nothing lies between them, up to a size limit, and
-/// split at parity?
+/// split at parity that is not read?
 #[test]
 fn extents_are_joined() {
     let chunks = ChunkRule::Fixed(Sectors(8));

@@ -12,7 +12,7 @@ use traxtent_units::{Block, Blocks};
 use super::{blocks, map, numbers, partition};
 use crate::random::Random;
 
-/// The content of each block: a block of a file.
+/// The content of each block in use: a file's index, and the number of the block in that file.
 type Content = BTreeMap<Block, (usize, u64)>;
 
 fn file_blocks(file: &File) -> Vec<Block> {
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Returns a drive of 300 tracks in three zones, with blocks of 16 sectors.
+/// Returns a partition of 300 tracks in three zones, with blocks of 16 sectors.
 fn zones() -> Partition {
     let sizes: Vec<u64> = [334, 290, 229]
         .iter()
@@ -172,8 +172,8 @@ fn zones() -> Partition {
     Partition::whole(map(0, &sizes), 16).unwrap()
 }
 
-/// Does a layout made without track information become completely aligned, if two thirds of the
-/// space are in use?
+/// Does a layout made without track information become completely aligned if two thirds of the
+/// space are in use? Is more of the free space in free traxtents afterwards?
 #[test]
 fn retrofitted() {
     let partition = zones();
@@ -208,7 +208,7 @@ fn retrofitted() {
     }
 }
 
-/// Does the same workload give the same layout?
+/// Does the same seed give the same layout, and another seed a different one?
 #[test]
 fn aging_repeats() {
     for strategy in AllocatorKind::ALL {
@@ -218,7 +218,7 @@ fn aging_repeats() {
     }
 }
 
-/// If tracks are unknown, does aging scatter the space that the first filling leaves free?
+/// Without track information, does aging scatter the free space?
 #[test]
 fn aging_scatters() {
     for seed in 0..testkit::repeats(5) {

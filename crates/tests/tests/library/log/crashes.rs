@@ -37,7 +37,8 @@ impl Perform for CrashedDevice {
         }
         let mut device = self.device.clone();
         match next {
-            // An outstanding write may be torn alone, or together with all writes before it.
+            // Either only the outstanding write reaches the media, in part, or all writes since the
+            // last flush do so in part.
             Some(write @ LogOp::Write { .. }) => {
                 device.perform(write.clone());
                 let seed = self.rng.bits();

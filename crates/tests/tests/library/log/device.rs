@@ -6,14 +6,14 @@ use traxtent_units::Rng;
 
 use super::model::Model;
 
-pub(super) const SECTOR: usize = 512;
+pub(super) const SECTOR_BYTES: usize = 512;
 
 /// An executor of a log's operations.
 pub(super) trait Perform {
     fn perform(&mut self, op: LogOp) -> Vec<u8>;
 
     /// Called before and after each operation that is not a read, with the content that the log
-    /// should have.
+    /// should have. `next` is the operation before it is performed, and `None` afterwards.
     fn observe(&mut self, _model: &Model, _next: Option<&LogOp>) {}
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Device {
     visible: Vec<u8>,
     /// The durable content.
     durable: Vec<u8>,
-    /// Writes that are not durable, in order.
+    /// Writes that are not durable, in order, each with its byte offset.
     volatile: Vec<(usize, Vec<u8>)>,
     /// True if the device reports flushes without performing them.
     pub(super) lies: bool,
@@ -48,7 +48,7 @@ pub(super) enum Fate {
 impl Device {
     pub(super) fn new(end: Lbn) -> Device {
         // Not zeros, because a log must not rely on them.
-        let bytes = vec![0xa5; end.0 as usize * SECTOR];
+        let bytes = vec![0xa5; end.0 as usize * SECTOR_BYTES];
         Device {
             visible: bytes.clone(),
             durable: bytes,
@@ -71,8 +71,8 @@ impl Device {
                 Fate::None => continue,
                 Fate::All => (data.len(), 1.0),
                 Fate::Writes(_) => (data.len(), 0.5),
-                Fate::Units(sectors, _) => (sectors * SECTOR, 0.5),
-                Fate::OnlyLast(_) if last => (SECTOR, 0.5),
+                Fate::Units(sectors, _) => (sectors * SECTOR_BYTES, 0.5),
+                Fate::OnlyLast(_) if last => (SECTOR_BYTES, 0.5),
                 Fate::OnlyLast(_) => continue,
             };
             let mut from = *at;
@@ -111,11 +111,11 @@ impl Perform for Device {
     fn perform(&mut self, op: LogOp) -> Vec<u8> {
         match op {
             LogOp::Read { lbn, sectors } => {
-                let at = lbn.0 as usize * SECTOR;
-                self.visible[at..at + sectors.0 as usize * SECTOR].to_vec()
+                let at = lbn.0 as usize * SECTOR_BYTES;
+                self.visible[at..at + sectors.0 as usize * SECTOR_BYTES].to_vec()
             }
             LogOp::Write { lbn, data } => {
-                let at = lbn.0 as usize * SECTOR;
+                let at = lbn.0 as usize * SECTOR_BYTES;
                 self.visible[at..at + data.len()].copy_from_slice(&data);
                 self.volatile.push((at, data));
                 Vec::new()

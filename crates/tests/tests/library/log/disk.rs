@@ -8,7 +8,7 @@ use traxtent_units::Rng;
 use traxtent_units::Span;
 
 use super::super::drive::tiny::tiny_with;
-use super::device::{Perform, SECTOR};
+use super::device::{Perform, SECTOR_BYTES};
 use super::model::{Model, Worker, contents, drain, recover};
 use super::{config, lbns};
 
@@ -29,7 +29,7 @@ impl Perform for Drive {
         let mut data_read = Vec::new();
         match op {
             LogOp::Read { lbn, sectors } => {
-                data_read.resize(sectors.0 as usize * SECTOR, 0);
+                data_read.resize(sectors.0 as usize * SECTOR_BYTES, 0);
                 self.disk.read(lbn.0, &mut data_read).unwrap();
             }
             LogOp::Write { lbn, data } => drop(self.disk.write(lbn.0, &data).unwrap()),
@@ -44,7 +44,7 @@ impl Perform for Drive {
         }
         let mut left = self.clone();
         if let Some(LogOp::Write { lbn, data }) = next {
-            let sectors = (data.len() / SECTOR) as u32;
+            let sectors = (data.len() / SECTOR_BYTES) as u32;
             let write = Command::Write {
                 lbn: *lbn,
                 sectors,

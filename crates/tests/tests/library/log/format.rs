@@ -5,7 +5,7 @@ use traxtent_layout::log::{Log, LogConfig, LogError, LogOp, LogPlace, LogShape, 
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
-use super::device::{Device, Perform, SECTOR};
+use super::device::{Device, Perform, SECTOR_BYTES};
 use super::model::{Worker, assert_accounts, contents, drain, filled, recover};
 use super::{config, lbns, small_map};
 
@@ -204,14 +204,14 @@ fn damaged_logs() {
         for _ in 0..1 + rng.below(8) {
             // Most of the damage is in the sectors that hold structures.
             let below = if rng.chance(0.7) {
-                16 * SECTOR
+                16 * SECTOR_BYTES
             } else {
                 bytes.len()
             };
             bytes[rng.below(below as u64) as usize] ^= 1 << rng.below(8);
         }
         if rng.chance(0.5) {
-            for at in (0..bytes.len()).step_by(SECTOR) {
+            for at in (0..bytes.len()).step_by(SECTOR_BYTES) {
                 reseal(&mut bytes[at..]);
             }
         }
@@ -244,7 +244,7 @@ fn two_regions() {
     let (config, mut worker) = used(0);
     let device = &mut worker.device;
     let superblock = Superblock::decode(device.bytes(), Lbn(0)).unwrap();
-    let at = |which: usize| superblock.region(which).0 as usize * SECTOR;
+    let at = |which: usize| superblock.region(which).0 as usize * SECTOR_BYTES;
     let decode = |which: usize, bytes: &[u8]| {
         Checkpoint::decode(&bytes[at(which)..], superblock.region(which), &superblock).unwrap()
     };
@@ -297,7 +297,7 @@ fn a_broken_checkpoint_takes_no_room() {
             let superblock = Superblock::decode(device.bytes(), Lbn(0)).unwrap();
             let newest = (0..2).filter_map(|which| {
                 let at = superblock.region(which);
-                let bytes = &device.bytes()[at.0 as usize * SECTOR..];
+                let bytes = &device.bytes()[at.0 as usize * SECTOR_BYTES..];
                 Checkpoint::decode(bytes, at, &superblock).ok()
             });
             newest.max_by_key(|checkpoint| checkpoint.number).unwrap()

@@ -94,7 +94,7 @@ fn writes_share_no_grain() {
     }
 }
 
-/// Does the error for each invalid value name the value and its bound in one line?
+/// Is each invalid configuration, range, block or call refused with an error that names the fault?
 #[test]
 fn refused() {
     let map = map_of(250);

@@ -71,8 +71,8 @@ fn filled(rng: &mut Rng, map: &TrackMap) -> LogConfig {
     config
 }
 
-/// Does a log that is filled to its own bound keep its data over cleaning and reopening, with
-/// a correct segment table after every operation?
+/// Does a log with up to as many blocks as its map has room for keep its data, and a correct segment
+/// table, over cleaning and reopening?
 #[test]
 fn keeps_written_data() {
     for seed in 0..testkit::repeats(60) {

@@ -6,13 +6,13 @@ use traxtent_layout::log::{
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
-use super::device::{Perform, SECTOR};
+use super::device::{Perform, SECTOR_BYTES};
 use super::lbns;
 
 /// The stamp that a block is filled with. 0 marks a block without data.
 pub(super) type Stamp = u64;
 
-/// The content of all blocks.
+/// The content that a log should have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Model {
     /// The content that should be read.
@@ -91,7 +91,8 @@ impl<D: Perform> Worker<D> {
         worker
     }
 
-    /// Carries out the log's operations. A requested sync is complete after the first flush.
+    /// Carries out the log's operations. If `syncs` is true, a sync has been requested. It is complete
+    /// after the first flush.
     fn drain(&mut self, mut syncs: bool) {
         while let Some(op) = self.log.next_op() {
             let (reads, flushes) = (matches!(op, LogOp::Read { .. }), op == LogOp::Flush);
@@ -210,13 +211,14 @@ pub(super) fn drain(log: &mut Log, device: &mut impl Perform) {
     }
 }
 
-/// Opens the log up to the point where it has something to write.
+/// Opens the log by reads alone. The operations that make the recovered state durable are left to
+/// the caller.
 pub(super) fn recover(
     map: &TrackMap,
     device: &mut impl Perform,
     cleaning: Cleaning,
 ) -> Result<Log, LogError> {
-    let mut step = Recovery::begin(lbns(map), SECTOR as u32, cleaning);
+    let mut step = Recovery::begin(lbns(map), SECTOR_BYTES as u32, cleaning);
     loop {
         step = match step {
             RecoveryStep::Perform(op, recovery) => recovery.complete(device.perform(op))?,
