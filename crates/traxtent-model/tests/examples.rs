@@ -12,8 +12,8 @@ use traxtent_units::Span;
 /// The length of a run of the event loop.
 const RUN: Span = Span(500_000_000_000);
 
-/// Does a log that flushes keep every acknowledged record, whatever a power cut leaves? Without
-/// flushing, records are lost; a test that cannot see this proves nothing.
+/// Does a log that flushes keep every acknowledged record, whatever a power cut leaves, and does a
+/// log that does not flush lose some?
 #[test]
 fn flushed_records_survive() {
     let mut lost = 0;
@@ -46,5 +46,6 @@ fn outputs_are_deterministic() {
     assert_ne!(event_loop(3), event_loop(4));
     let turmoil = |seed| on_turmoil::simulate(seed, true).unwrap();
     assert_eq!(turmoil(3), turmoil(3));
+    // Each report begins with its seed: `seed 3: `.
     assert_ne!(turmoil(3).0[8..], turmoil(4).0[8..]);
 }

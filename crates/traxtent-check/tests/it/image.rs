@@ -46,8 +46,8 @@ impl Image {
         file.write_all_at(bytes, at).expect("there is room");
     }
 
-    /// Runs a tool, which must succeed, and returns its output. `@` is replaced by the image's
-    /// path.
+    /// Runs a tool, which must succeed, and returns its standard output. `@` is replaced by the
+    /// image's path.
     pub(crate) fn run(&self, tool: &Path, arguments: &[&str], input: &str) -> String {
         run(tool, &self.path, arguments, input)
     }
@@ -60,7 +60,7 @@ impl Image {
         examine_images(std::slice::from_ref(&self.path), stated)
     }
 
-    /// Returns the rules with findings of at least severity warning, for the default drive.
+    /// Returns the rule of each finding of at least severity warning, for the default drive.
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         wrong(&self.stack())
     }
@@ -70,14 +70,14 @@ pub(crate) fn examine_images(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
     examine_targets(paths, stated, &HostPaths::default()).expect("the images are there")
 }
 
-/// Returns the rules with findings of at least severity warning.
+/// Returns the rule of each finding of at least severity warning.
 pub(crate) fn wrong(stack: &Stack) -> Vec<&'static str> {
     let findings = rules::check(stack, None).into_iter();
     let bad = findings.filter(|finding| finding.severity > traxtent_check::Severity::Info);
     bad.map(|finding| finding.rule.id()).collect()
 }
 
-/// Returns the finding of a rule.
+/// Returns the first finding of a rule.
 pub(crate) fn finding(stack: &Stack, rule: Rule) -> Finding {
     let mut findings = rules::check(stack, None).into_iter();
     findings
@@ -119,7 +119,8 @@ pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) ->
     text(&output.stdout)
 }
 
-/// Returns the number after a word in a tool's output: `Block size:  4096`.
+/// Returns the first number after `word`, which begins a line of a tool's output, as in
+/// `Block size:  4096`.
 pub(crate) fn number(text: &str, word: &str) -> u64 {
     let mut lines = text.lines();
     let line = lines

@@ -69,6 +69,7 @@ impl Machine {
     }
 }
 
+/// The sysfs attributes of a 512e hard disk drive.
 const DRIVE: [(&str, &str); 7] = [
     ("queue/logical_block_size", "512"),
     ("queue/physical_block_size", "4096"),
@@ -79,6 +80,7 @@ const DRIVE: [(&str, &str); 7] = [
     ("alignment_offset", "0"),
 ];
 
+/// Returns [`DRIVE`] with some attributes changed or added.
 fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let kept = DRIVE
         .into_iter()
@@ -87,7 +89,7 @@ fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 /// Without a target, are all drives found with the kernel's values, but no memory devices or unused
-/// loop devices?
+/// loop devices? Is there a note on the solid-state drive, and no warning?
 #[test]
 fn every_drive() {
     let machine = Machine::new();
@@ -132,7 +134,8 @@ fn every_drive() {
     finding(&stack, Rule::SolidState);
 }
 
-/// Is each wrong hint reported, and no correct one?
+/// Is each wrong hint reported, and no correct one? Is there a warning about a USB bridge that
+/// reports no physical sectors, and a note on a shingled drive?
 #[test]
 fn wrong_hints() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
@@ -290,7 +293,7 @@ fn array_of_two_drives() {
             &[("partition", "1"), ("start", "2048")],
         );
         let sector = if drive == "sda" { 512 } else { 4096 };
-        // sgdisk assumes 512-byte sectors in every file, so fdisk writes the second table.
+        // sgdisk assumes 512-byte sectors in every image, so fdisk writes the second table.
         if sector == 512 {
             run(
                 &sgdisk,

@@ -1,5 +1,5 @@
-//! Planned recipes, run in a guest with the real tools. `check` must have no findings for the
-//! results.
+//! Planned recipes, run in a guest with the real tools. `check` must report no warning or fault in
+//! the results.
 //!
 //! The guest is an emulated machine, because md, device mapper and partitions of loop devices need
 //! their own kernel. A shell function replaces `cryptsetup`; it supplies a passphrase and uses few
@@ -26,7 +26,7 @@ struct Trial {
     /// A built-in drive, or `None` for one of 1 GiB whose tracks are unknown.
     drive: Option<&'static str>,
     want: &'static str,
-    /// The kinds of layers that the result must contain.
+    /// Parts of the names of layers that the result must contain.
     layers: &'static [&'static str],
 }
 
@@ -138,7 +138,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("blockdev", "blockdev"),
 ];
 
-/// The shell code that runs before all commands.
+/// The shell code that runs before all recipes.
 const PREAMBLE: &str = r#"
 export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 $B mkdir -p /etc/lvm /run/lvm /run/cryptsetup /dev/mapper
@@ -154,7 +154,7 @@ cryptsetup() {
 }
 "#;
 
-/// Modules for device mapper and encryption.
+/// Kernel modules for the device mapper, RAID 10 and encryption.
 const MAPPER: &[&str] = &[
     "dm-mod",
     "raid10",
@@ -167,7 +167,7 @@ const MAPPER: &[&str] = &[
 ];
 
 /// Does every recipe run to its end with the real tools, and is the result free of warnings and
-/// faults? Outside a soak, every second recipe is tried: the machine that runs them is emulated.
+/// faults? Outside a soak, only every second recipe is tried, because the guest is emulated.
 #[test]
 fn recipes_run_and_check_clean() {
     let step = if testkit::repeats(1) > 1 { 1 } else { 2 };
@@ -220,7 +220,8 @@ fn recipes_run_and_check_clean() {
     }
 }
 
-/// Returns the recipe as a script that prints a line at its end.
+/// Returns the recipe as a script that prints whether it succeeded, and then releases its devices.
+/// The steps that run `traxtent` are omitted.
 fn script_of(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {
     let mut text = String::new();
     for step in recipe
@@ -274,7 +275,8 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
     guest.run()
 }
 
-/// Asserts that there is no warning, and that all layers are recognized.
+/// Asserts that all layers are recognized, and that no warning or fault is reported, except about
+/// the drive itself.
 fn assert_no_warnings(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     let stack = examine_targets(images, &trial.stated(), &HostPaths::default()).unwrap();
     let names: Vec<String> = stack

@@ -1,5 +1,5 @@
-//! Tables and signatures that remain from an earlier use of a drive, made by the tools that leave
-//! them behind. No printed remedy may move or overwrite data that is still in use.
+//! Tables and signatures that remain from an earlier use of a drive, most of them written by real
+//! tools. No printed remedy may move or overwrite data that is still in use.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn commands(stack: &Stack) -> Vec<String> {
     fixes.flat_map(|fix| fix.commands).collect()
 }
 
-/// Runs the last wipefs command in a note, with another home directory for its copies.
+/// Runs the last wipefs command in a note. Its backups go to a temporary home directory.
 fn run_wipefs(note: &str) {
     let mut words = note.split('`').filter(|word| word.starts_with("wipefs "));
     let home = tempfile::tempdir().unwrap();
@@ -58,8 +58,9 @@ fn has_partitions(stack: &Stack) -> bool {
     layers.any(|layer| matches!(layer.kind, Kind::Partition(_)))
 }
 
-/// Is a protective MBR without either copy of its GPT reported as a remnant, with no partition and
-/// no command? Is a hybrid one too, with its partitions?
+/// Is a protective or hybrid MBR without either copy of its GPT reported as a remnant, without a
+/// command? Does only the hybrid one have partitions? Does the wipefs command in the note remove
+/// the protective one?
 #[test]
 fn protective_mbr_alone() {
     let sgdisk = tool!("sgdisk");
@@ -194,8 +195,8 @@ fn truncated_drive() {
     assert!(note.contains("restore its length"), "{note}");
 }
 
-/// Is no command printed that restores a GPT over newer content: an MBR with partitions, or a file
-/// system on the whole drive?
+/// Is a GPT reported as a remnant, without a command, under newer content: an MBR with partitions,
+/// or a file system on the whole drive?
 #[test]
 fn gpt_under_newer_content() {
     let (sgdisk, sfdisk, fat) = (tool!("sgdisk"), tool!("sfdisk"), tool!("mkfs.vfat"));
@@ -245,7 +246,7 @@ fn file_system_under_a_table() {
 fn superblock_of_a_former_array() {
     let sgdisk = tool!("sgdisk");
     let image = gpt(&sgdisk, &[]);
-    // Version 0.90, at the last multiple of 64 KiB that leaves 64 KiB.
+    // Version 0.90, at the last multiple of 64 KiB that is at least 64 KiB before the end.
     let mut superblock = [0; 4096];
     let mut put = |word: usize, value: u32| {
         superblock[4 * word..4 * word + 4].copy_from_slice(&value.to_le_bytes());
@@ -273,9 +274,9 @@ fn superblock_of_a_former_array() {
     );
 }
 
-/// Is a superblock of version 1.0, at the end of the drive, named as a remnant beside content that
-/// was created later on the whole drive: a partition to the end, or a file system? Is it still the
-/// drive's content if a file system fits the array?
+/// Is an md superblock of version 1.0, at the end of the drive, a remnant if newer content reaches
+/// to the end: a partition, or a file system? Is the drive still a member if its file system has
+/// the size of the array?
 #[test]
 fn superblock_at_the_end() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -370,9 +371,8 @@ fn boot_sectors() {
     assert!(note.contains("sgdisk --hybrid"), "{note}");
 }
 
-/// Is an image of another format than raw reported as such, without looking for tables in it, even
-/// if the file has a GPT where a raw image would have one? Its length is then not compared with the
-/// drive's.
+/// Is an image in a format other than raw reported as such, and is this the only finding, even if
+/// the file has a GPT where a raw image would have one, and another length than the stated drive?
 #[test]
 fn images_of_other_formats() {
     let sgdisk = tool!("sgdisk");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use traxtent_check::{Rule, Severity};
 
-/// Does the page list every rule with its severity, and nothing else?
+/// Does the page list every rule with its severity, and no rule that does not exist?
 #[test]
 fn page_lists_the_rules() {
     let page =

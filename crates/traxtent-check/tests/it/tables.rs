@@ -42,7 +42,7 @@ fn listed(image: &Image, sfdisk: &std::path::Path) -> Vec<(u32, u64, u64)> {
 }
 
 /// Are primary, extended and logical partitions found as sfdisk lists them, and are exactly the
-/// misaligned ones reported, but never the extended one (paper A)?
+/// misaligned primary and logical ones reported (paper A)?
 #[test]
 fn mbr_matches_sfdisk() {
     let sfdisk = tool!("sfdisk");
@@ -145,7 +145,8 @@ fn findings_depend_on_the_drive() {
     assert_eq!(findings_on(erase), ["partition-erase", "partition-erase"]);
 }
 
-/// Is a GPT for 4096-byte sectors reported on a drive with 512-byte sectors, and vice versa?
+/// Is a GPT for 4096-byte sectors reported on a drive with 512-byte sectors, and vice versa? If no
+/// sector size is stated, is it taken from the table?
 #[test]
 fn gpt_of_another_sector_size() {
     let (fdisk, parted) = (tool!("fdisk"), tool!("parted"));
@@ -188,8 +189,8 @@ fn gpt_of_another_sector_size() {
     );
 }
 
-/// Are a lost header, a drive that has grown, and a truncated image reported, and are the
-/// partitions found nevertheless?
+/// Are a drive that has grown, a truncated image, wrong entries and a lost header reported, and are
+/// the partitions found if only the backup is left?
 #[test]
 fn damaged_gpt() {
     let sgdisk = tool!("sgdisk");
@@ -252,7 +253,7 @@ fn circular_chain() {
     let script =
         "label: dos\nstart=2048,size=100000,type=5\nstart=4096,size=8192\nstart=16384,size=8192\n";
     image.run(&sfdisk, &["-q", "@"], script);
-    // The second table's link, which points to the first.
+    // The link from the first table to the second now points to the first.
     let first_table = 2048 * 512u64;
     let mut link = [0; 16];
     link[4] = 5;
@@ -267,7 +268,7 @@ fn circular_chain() {
     );
 }
 
-/// Are partitions that overlap reported?
+/// Are partitions that overlap, or that extend beyond the end of the drive, reported?
 #[test]
 fn overlapping() {
     let image = Image::new(64 * MIB);
@@ -297,7 +298,7 @@ fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
 }
 
 /// On a drive with overlapping partitions or a truncated file system, is the damage the first
-/// finding, and does no finding print commands, even if the damage is ignored?
+/// finding, and is no command printed, even if the damage is ignored?
 #[test]
 fn damage_comes_first() {
     let mke2fs = tool!("mke2fs");

@@ -40,6 +40,7 @@ impl Loops {
         Some(loops)
     }
 
+    /// Runs an LVM command, in which `NODES` stands for the loop devices.
     fn lvm(&self, lvm: &Path, words: &str) -> String {
         let filters: String = self
             .nodes
@@ -139,8 +140,8 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// If pvcreate is given another start of the data, is a start off a physical sector reported, and
-/// one off a stripe of the array below?
+/// Is a physical volume reported if its data does not begin at a physical sector, or at a stripe of
+/// the array below?
 #[test]
 fn data_start() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));

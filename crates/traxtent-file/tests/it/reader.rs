@@ -40,7 +40,7 @@ fn write(rng: &mut Rng, folder: &Path, name: &str) {
         if part % 5 == 1 {
             at += rng.below(300_000);
         }
-        // The next part cannot follow this one.
+        // Another file takes the space after this part.
         let mut other = File::create(folder.join(format!("{name}-{part}"))).unwrap();
         other.write_all(&data[..data.len() / 2]).unwrap();
         other.sync_all().unwrap();
@@ -68,8 +68,8 @@ fn tracks_of(
 }
 
 /// Does the reader return the same bytes as a plain read, with holes and a tail, however far it
-/// reads ahead? Is each request on one track, and as long as the file's part of it? Is the file
-/// closed once the reader is dropped?
+/// reads ahead? Does each part that it returns lie on one track, and hold all that an extent has
+/// there? Is the file closed once the reader is dropped?
 #[test]
 fn reads_the_same_bytes_track_by_track() {
     for block_bytes in [1024, 4096] {

@@ -42,11 +42,14 @@ fn all_exact_except(known: &[u64], drives: u64, trial: &Trial) {
     let (count, all) = (wrong.count(), outcomes.len());
     assert!(
         lines.is_empty(),
-        "{count} of {all} drives:\n{}",
+        "{count} of {all} drives are not recovered exactly:\n{}",
         lines.join("\n")
     );
     let tested = |outcome: &Outcome| outcome.differences.boundaries > 200;
-    assert!(outcomes.iter().all(tested), "a drive has hardly any tracks");
+    assert!(
+        outcomes.iter().all(tested),
+        "a drive has 200 boundaries or fewer"
+    );
 }
 
 /// Does `tree` find every track of 200 random drives, and nothing else? A long soak also tries the
@@ -110,7 +113,7 @@ const ONCE_MISSED: [(&str, &[u64]); 6] = [
     ),
 ];
 
-/// Do all translation algorithms find every track of the drives that one of them once missed?
+/// Do `tree`, `walk` and `dixtrac` find every track of the drives that one of them once missed?
 #[test]
 fn drives_once_missed_are_exact() {
     for (cause, seeds) in ONCE_MISSED {
@@ -125,7 +128,7 @@ fn drives_once_missed_are_exact() {
     }
 }
 
-/// Do the translation algorithms find every track if the drive's defect lists do not identify the
+/// Do `tree`, `walk` and `dixtrac` find every track if the drive's defect lists do not identify the
 /// remapped LBNs?
 #[test]
 fn lists_that_do_not_identify_lbns() {
@@ -145,9 +148,9 @@ fn lists_that_do_not_identify_lbns() {
     }
 }
 
-/// Is a probe whose drive disappears half-way distinguished from a complete one?
+/// Does a probe whose drive disappears halfway report this, and find fewer boundaries?
 #[test]
-fn a_probe_that_ends_early_is_not_exact() {
+fn a_probe_whose_drive_disappears_fails() {
     let drive = random_drive(2);
     let whole = probe(drive.target(), Algorithm::Tree, Verify::None, |_| ());
     assert_eq!(whole.failure, None);
@@ -218,8 +221,8 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
 }
 
 /// A track of six sectors looks like six remapped sectors if the tracks around it have the usual
-/// skew once it is left out. Does `angle` report this as doubtful, whether it verifies a sample or
-/// everything?
+/// skew once it is left out. Does `angle` find such a track or report a doubt, whether it verifies
+/// a sample or everything?
 #[test]
 fn a_short_track_taken_for_remapped_sectors_is_doubtful() {
     for verify in [Verify::Sample, Verify::Full] {
@@ -265,8 +268,8 @@ fn irregular_drives_once_missed_are_exact() {
 }
 
 /// Do `tree` and `angle` list all remapped LBNs, including those within tracks that they only
-/// predict? If a drive has neither translation nor defect lists, does `angle` report that it cannot
-/// count them?
+/// predict? Does `angle` report that it cannot count them if a drive has neither translation nor
+/// defect lists?
 #[test]
 fn remapped_lbns_are_listed() {
     for layouts in Layouts::ALL {

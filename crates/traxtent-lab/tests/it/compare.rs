@@ -67,7 +67,8 @@ fn a_result_that_ends_early_is_not_exact() {
 }
 
 /// If a track's first or last LBN is remapped, is a boundary on the other side of it accepted from
-/// timing, but not from translations? Is a boundary refused further away, or on both sides at once?
+/// timing, but not from translations? Is the result refused if the boundary is further away, or if
+/// there is one on either side?
 #[test]
 fn remapped_lbns_have_two_sides() {
     let (mut firsts, mut lasts) = (0, 0);

@@ -83,8 +83,8 @@ fn files_without_indirect_blocks_lie_in_one_traxtent() {
     }
 }
 
-/// Is each block of a copied file written at its place in the file's block list, and is nothing
-/// written to the source's blocks?
+/// Is every sector of a copied file's blocks written, none of the source's blocks, and otherwise
+/// only a few sectors of metadata?
 #[test]
 fn blocks_are_written_where_the_file_lists_them() {
     for config in configs() {
@@ -187,7 +187,7 @@ fn the_cache_stays_within_its_size() {
 }
 
 /// Do the first accesses to a file request what the paper states: a block and the next; a cluster;
-/// a traxtent?
+/// a traxtent? The file has 12 blocks, fewer than a cluster or a traxtent.
 #[test]
 fn first_accesses_read_what_the_paper_states() {
     let lengths = |ffs: Ffs| -> Vec<u32> {
@@ -336,8 +336,8 @@ fn bonnie_writes_every_block_once() {
     }
 }
 
-/// Is the first stream served immediately, and does every stream start, even on an overloaded
-/// system?
+/// Does every stream start within 0.2 seconds? Does every stream of an overloaded system start,
+/// too, but later on average?
 #[test]
 fn streams_start() {
     let few = Streams {

@@ -14,13 +14,13 @@ fn drives() -> impl Iterator<Item = RandomDrive> {
 /// Do 200 seeds cover every order, sparing scheme and trap, each on several drives?
 #[test]
 fn every_trap_occurs() {
-    let mut orders: BTreeMap<String, u32> = BTreeMap::new();
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let mut traps: BTreeMap<HardProperty, u32> = BTreeMap::new();
     for drive in drives() {
         let spec = &drive.profile.geometry;
         if spec.tree.is_none() {
-            *orders.entry(format!("{:?}", spec.order)).or_default() += 1;
-            *orders.entry(format!("{:?}", spec.sparing)).or_default() += 1;
+            *counts.entry(format!("{:?}", spec.order)).or_default() += 1;
+            *counts.entry(format!("{:?}", spec.sparing)).or_default() += 1;
         }
         for trap in drive.traps {
             *traps.entry(trap).or_default() += 1;
@@ -28,13 +28,13 @@ fn every_trap_occurs() {
     }
     for order in Order::ALL {
         assert!(
-            orders.get(&format!("{order:?}")).is_some_and(|&n| n > 2),
+            counts.get(&format!("{order:?}")).is_some_and(|&n| n > 2),
             "{order:?}"
         );
     }
     for sparing in Sparing::ALL {
         assert!(
-            orders.get(&format!("{sparing:?}")).is_some_and(|&n| n > 2),
+            counts.get(&format!("{sparing:?}")).is_some_and(|&n| n > 2),
             "{sparing:?}"
         );
     }
@@ -43,8 +43,8 @@ fn every_trap_occurs() {
     }
 }
 
-/// Can every drive's profile be written and read back unchanged, and is its size in the stated
-/// range?
+/// Can every drive's profile be written and read back unchanged, and are its numbers of tracks,
+/// surfaces and slots in the stated ranges?
 #[test]
 fn drives_are_profiles() {
     for drive in drives().take(60) {
@@ -92,15 +92,15 @@ fn seeds_are_pinned() {
     );
 }
 
-/// Do irregular drives have the features of DiskSim's layouts g2 and g4: tracks that begin at odd
-/// slots, tracks in two parts, tracks of many sizes, slips?
+/// Do irregular drives have the features of DiskSim's layouts g2 and g4: tracks that begin after
+/// slot 0, tracks in two parts, tracks of many sizes, slips?
 #[test]
 fn irregular_drives_are_irregular() {
-    let [mut odd, mut parts, mut slips, mut sizes] = [0; 4];
+    let [mut late, mut parts, mut slips, mut sizes] = [0; 4];
     for drive in (0..40).map(|seed| Layouts::Irregular.drive(seed)) {
         let spec = &drive.profile.geometry;
         let tree = spec.tree.as_ref().expect("it is listed");
-        odd += usize::from(tree.tracks.iter().any(|track| track.first_slot > 0));
+        late += usize::from(tree.tracks.iter().any(|track| track.first_slot > 0));
         slips += usize::from(tree.slips.len() > 10);
         sizes += usize::from(tree.tracks.len() > 10);
         let homes: Vec<_> = drive
@@ -111,7 +111,7 @@ fn irregular_drives_are_irregular() {
         parts += usize::from(homes.windows(2).any(|pair| pair[0] == pair[1]));
     }
     for (count, what) in [
-        (odd, "begin at odd slots"),
+        (late, "begin after slot 0"),
         (parts, "are in parts"),
         (slips, "have slips"),
         (sizes, "are of many sizes"),

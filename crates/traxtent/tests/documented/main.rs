@@ -85,10 +85,10 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     pages
 }
 
-/// Can the runner fail? Differences in the output and in the status are reported. A block marked
-/// `not run` is not executed.
+/// Does the runner report differences in the output and in the status, but not run a block marked
+/// `not run`? Is each mistake in a page's form reported with its line?
 #[test]
-fn the_runner_notices() {
+fn the_runner_reports_differences() {
     let text = "\
 # Page
 
@@ -118,7 +118,6 @@ $ exit_with() { return 3; }; exit_with
     assert_eq!(failures.len(), 2, "{failures:?}");
     assert!(failures[0].starts_with("7: `echo other`"), "{failures:?}");
     assert!(failures[1].starts_with("9: `false`"), "{failures:?}");
-    // Each mistake in a page's form is named with its line.
     for (text, error) in [
         (
             "```console\noutput\n```\n",
@@ -130,7 +129,7 @@ $ exit_with() { return 3; }; exit_with
         ),
         (
             "<!-- not run: -->\n```console\n$ true\n```\n",
-            "1: \"not run\" needs a reason",
+            "1: \"not run\" has no text after the colon",
         ),
     ] {
         assert_eq!(Page::parse(text).err().as_deref(), Some(error));

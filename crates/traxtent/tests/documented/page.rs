@@ -43,6 +43,7 @@ pub(crate) struct Typed {
     /// The line of the page, from 1.
     pub(crate) line: usize,
     pub(crate) text: String,
+    /// The expected exit status.
     pub(crate) status: i32,
     /// The lines of output that the page shows.
     pub(crate) output: Vec<String>,
@@ -121,7 +122,7 @@ impl Instructions {
         };
         let value = value.trim();
         if value.is_empty() {
-            return Err(format!("{line}: {name:?} needs a reason"));
+            return Err(format!("{line}: {name:?} has no text after the colon"));
         }
         match name {
             "not run" => self.run = Some(Run::Never),

@@ -14,11 +14,11 @@ use super::page::{Page, Typed};
 /// The tested command.
 const TRAXTENT: &str = env!("CARGO_BIN_EXE_traxtent");
 
-/// The files of DiskSim that pages find in `$DISKSIM`, below the reference data.
+/// The directory of DiskSim's files in the reference data. Pages find it in `$DISKSIM`.
 pub(crate) const DATA: &str = "disksim";
 
 /// The seconds after which the commands of a page are killed, usually and in a soak.
-const LIMIT: [&str; 2] = ["120", "3600"];
+const LIMITS_S: [&str; 2] = ["120", "3600"];
 
 /// Begins a line between the outputs of two commands. No command prints it.
 const MARK: &str = "\u{1}end of command ";
@@ -37,7 +37,7 @@ pub(crate) fn run(page: &Page, soak: bool) -> Vec<String> {
     if script.is_empty() {
         return Vec::new();
     }
-    let output = shell(&script, LIMIT[usize::from(soak)]);
+    let output = shell(&script, LIMITS_S[usize::from(soak)]);
     let mark = format!("\n{MARK}");
     let mut results = output.split(&mark);
     // Each part after the first begins with the status of the command before it.
@@ -113,7 +113,7 @@ fn difference(command: &Typed, status: &str, printed: &str) -> Option<String> {
             _ => line.trim_end().replace('…', "[..]"),
         })
         .collect();
-    // A slow machine shows progress where the page's machine had finished.
+    // A slow machine shows progress that the page does not.
     let is_progress = |line: &&str| line.starts_with("traxtent: note: ") && line.ends_with(" left");
     let lines = printed.trim_end().lines().map(str::trim_end);
     let actual: Vec<&str> = lines.filter(|line| !is_progress(line)).collect();

@@ -1,4 +1,4 @@
-//! Does an aged file system get its large files onto whole tracks?
+//! Are the large files of an aged file system moved onto whole tracks?
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,13 @@ use crate::model::tracks;
 
 /// The minimum size of a large file.
 const LARGE_BYTES: u64 = 4 << 20;
-/// The share of the space that is in use.
-const FULL: f64 = 0.8;
+/// The share of the space that is in use after each round of deletions.
+const USED_SHARE: f64 = 0.8;
 /// The share before anything is deleted.
-const FULL_AT_FIRST: f64 = 0.95;
-/// The sizes of the files before anything is deleted.
+const USED_SHARE_AT_FIRST: f64 = 0.95;
+/// The range of the files' sizes before anything is deleted.
 const SMALL_BYTES: (u64, u64) = (64 << 10, 2 << 20);
-/// The sizes of the files afterwards.
+/// The range of the sizes of files that are created afterwards.
 const MIXED_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 
 /// Fills a file system with files that are written in turns. Then, three times, deletes a third of
@@ -122,7 +122,7 @@ struct Aged<'a> {
 impl Aged<'_> {
     fn age(&mut self) {
         // Small files first, so that the free space becomes scattered.
-        self.fill(FULL_AT_FIRST, SMALL_BYTES);
+        self.fill(USED_SHARE_AT_FIRST, SMALL_BYTES);
         for _ in 0..3 {
             for _ in 0..self.files.len() / 3 {
                 let pick = self.rng.below(self.files.len() as u64) as usize;
@@ -130,7 +130,7 @@ impl Aged<'_> {
                 fs::remove_file(self.disk.path(&file.name)).expect("it is there");
             }
             rustix::fs::sync();
-            self.fill(FULL, MIXED_BYTES);
+            self.fill(USED_SHARE, MIXED_BYTES);
         }
     }
 

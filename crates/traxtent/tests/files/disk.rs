@@ -51,7 +51,7 @@ pub(crate) use needs_mounts;
 
 /// A mounted file system.
 ///
-/// The fields are dropped in order.
+/// The fields are dropped in order, so that it is unmounted before the device is detached.
 #[derive(Debug)]
 pub(crate) struct Disk {
     mount: Option<Mounted>,
@@ -79,12 +79,14 @@ impl Disk {
         Disk::try_with(mib, mkfs, options).expect("this kernel mounts it")
     }
 
-    /// The same, for file systems that the kernel may not support.
+    /// Same as [`Disk::with`], but returns an error if the kernel or the programs do not support
+    /// it.
     pub(crate) fn try_with(mib: u64, mkfs: &[&str], options: &str) -> Result<Disk, String> {
         Disk::try_sized(mib << 20, mkfs, None, options)
     }
 
-    /// The same on a device of `bytes`, of which the file system uses the first `mib` MiB.
+    /// Same as [`Disk::with`], on a device of `bytes`, of which the file system uses the first
+    /// `mib` MiB.
     pub(crate) fn sized(bytes: u64, mkfs: &[&str], mib: u64) -> Disk {
         Disk::try_sized(bytes, mkfs, Some(mib), "").expect("this kernel mounts it")
     }
@@ -124,7 +126,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Mounts it, unless it is mounted.
+    /// Mounts it. It must not be mounted.
     pub(crate) fn mount(&mut self, options: &str) -> Result<(), String> {
         let folder = self.root();
         fs::create_dir_all(&folder).expect("there is room");
@@ -184,7 +186,7 @@ impl Disk {
         said(realign_command(&paths, MAP))
     }
 
-    /// Returns what `traxtent file show` says of each file.
+    /// Returns the output of `traxtent file show` for each file.
     pub(crate) fn show(&self, names: &[&str]) -> Vec<Value> {
         let paths = names.iter().map(|name| self.path(name));
         let mut command = Command::new(TRAXTENT);
@@ -292,7 +294,7 @@ pub(crate) fn random(rng: &mut Rng, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes files in turns, a few blocks each, and makes each part durable, so that they are
+/// Writes files in turns, `part_bytes` each, and makes each part durable, so that they are
 /// fragmented. The last parts are written first if `is_backwards`, so that the files lie on the
 /// drive in reverse.
 pub(crate) fn write_in_turns(
@@ -383,7 +385,7 @@ pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// Ends the other threads of a test when it is dropped, also if the test fails.
+/// Ends the other threads of a test when it is dropped, even if the test fails.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {

@@ -15,7 +15,9 @@ use crate::disk::{
 };
 use crate::work::{Growing, Stamped};
 
+/// The size of each file that is not written while it is moved.
 const STILL_BYTES: usize = 4 << 20;
+/// The number of sectors of the file that is overwritten while it is moved.
 const STAMPED_SECTORS: usize = 8192;
 
 /// Kills `traxtent file realign` at random times, while other threads overwrite, extend, create,
@@ -149,10 +151,13 @@ fn content_survives_kills() {
          something; {reads} whole reads meanwhile",
         begun.elapsed().as_secs_f64()
     );
-    assert!(killed > kills / 4, "only {killed} of {kills} were killed");
+    assert!(
+        killed > kills / 4,
+        "only {killed} of {kills} runs were killed"
+    );
     assert!(
         moved > kills / 8,
-        "only {moved} of {kills} had moved anything"
+        "only {moved} of {kills} runs had moved anything"
     );
 }
 

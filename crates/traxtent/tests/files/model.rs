@@ -1,4 +1,4 @@
-//! Does a file behave as a file should, while it is moved and fragmented all the time?
+//! Does a file keep its content while it is used and, at the same time, moved and fragmented?
 //!
 //! Random operations on one file are compared with a model in memory, as `fsx` does.
 

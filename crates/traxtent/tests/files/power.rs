@@ -38,11 +38,12 @@ fn durable_content_survives_power_cuts() {
 struct Cut {
     moved_bytes: u64,
     syncs: u64,
+    /// Whether any write was not durable when the power was cut.
     had_volatile: bool,
     findings: Vec<String>,
 }
 
-/// Cuts the power a number of times.
+/// Cuts the power `cuts` times, and asserts that nothing durable was lost.
 fn survive(cuts: u64) {
     let prepared = Prepared::new();
     let begun = Instant::now();
@@ -58,7 +59,7 @@ fn survive(cuts: u64) {
         progress.at(seed + 1);
     }
     eprintln!(
-        "seeds 0 to {}: {cuts} power cuts in {:.1} s; {volatile} with writes to lose; {} \
+        "seeds 0 to {}: {cuts} power cuts in {:.1} s; {volatile} with volatile writes; {} \
          MiB had moved; {} times data was made durable; {} findings",
         cuts - 1,
         begun.elapsed().as_secs_f64(),
@@ -71,7 +72,7 @@ fn survive(cuts: u64) {
     // Some cuts find everything durable. If there are few cuts, all may.
     assert!(
         volatile > cuts / 10 || cuts < 40,
-        "only {volatile} cuts found anything to lose"
+        "only {volatile} cuts found volatile writes"
     );
     assert!(all.moved_bytes > 0 || cuts < 4, "nothing moved");
 }
@@ -88,13 +89,13 @@ const STILL_FILES: u64 = 3;
 const STILL_BYTES: usize = 6 << 20;
 const STAMPED_FILES: u64 = 2;
 const STAMPED_SECTORS: usize = 4096;
-const MIB: u64 = 64;
+const FILE_SYSTEM_MIB: u64 = 64;
 
 impl Prepared {
     fn new() -> Prepared {
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
         let mkfs = [&EXT4[..], &["-E", eager]].concat();
-        let mut disk = Disk::with(MIB, &mkfs, "");
+        let mut disk = Disk::with(FILE_SYSTEM_MIB, &mkfs, "");
         let mut rng = Rng::new(1);
         let still: Vec<_> = (0..STILL_FILES)
             .map(|number| (format!("still{number}"), random(&mut rng, STILL_BYTES)))
@@ -127,8 +128,9 @@ impl Prepared {
         }
     }
 
-    /// Creates a drive's data. Zeros become holes, as does the rest of the drive.
-    fn lay(&self, path: &Path, profile: &Profile) {
+    /// Creates the file of a drive's data, which begins with the file system. Zeros become holes,
+    /// as does the rest of the drive.
+    fn write_data(&self, path: &Path, profile: &Profile) {
         const CHUNK: usize = 64 << 10;
         let drive = traxtent_model::drive::Drive::new(profile).expect("it is valid");
         let file = File::create(path).expect("there is room");
@@ -185,7 +187,7 @@ fn cut(seed: u64, prepared: &Prepared) -> Cut {
     let folder = quick_folder();
     let path = |name: &str| folder.path().join(name);
     let (profile, speed) = drive(seed);
-    prepared.lay(&path("disk.img"), &profile);
+    prepared.write_data(&path("disk.img"), &profile);
     let drive = write(folder.path(), &profile);
     let keys = [
         argument(&drive),

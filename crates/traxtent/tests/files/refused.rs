@@ -38,8 +38,8 @@ fn assert_refused(answer: &Said, status: i32, says: &str) {
     assert_eq!(answer.err, format!("traxtent: {says}\n"));
 }
 
-/// Writes the first `count` tracks of the drive as a list, with every boundary moved by `shift`
-/// sectors.
+/// Writes the first `count` tracks of the drive as a list, with every boundary between them `shift`
+/// sectors too early.
 fn list_of_tracks(path: &Path, count: usize, shift: u64) {
     let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
     let mut text = String::from("first_lbn,sectors\n");
@@ -252,7 +252,7 @@ fn a_device_that_cannot_be_timed_is_refused() {
     disk.assert_clean();
 }
 
-/// Serves a drive in its own time. Is the map of another drive of the same size noticed before
+/// Serves a drive at its own speed. Is the map of another drive of the same size noticed before
 /// anything moves, with exit status 1, and is the right map accepted? This needs an idle machine.
 #[test]
 fn the_map_of_another_drive_is_noticed() {

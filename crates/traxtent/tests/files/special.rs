@@ -37,8 +37,9 @@ fn kinds(path: &Path) -> Vec<u8> {
     kinds
 }
 
-/// Punches holes, preallocates space within, at and after the end, and makes links. Are the files
-/// moved onto tracks, with the same content, holes, unwritten parts, times and links?
+/// Punches holes, preallocates space after the end, with and without extending the file, and makes
+/// links. Are the files moved onto tracks, with the same content, holes, unwritten parts, times and
+/// links?
 #[test]
 fn holes_and_links_stay() {
     needs_mounts!();
@@ -98,12 +99,11 @@ fn holes_and_links_stay() {
     for (place, (name, content, kinds_before)) in contents.iter().enumerate() {
         let path = disk.path(name);
         assert_content(&path, content, "after the move");
-        assert!(kinds(&path) == *kinds_before, "{name}: its holes differ");
-        assert_eq!(
-            time(&path),
-            times[place],
-            "{name}: its time of modification"
+        assert!(
+            kinds(&path) == *kinds_before,
+            "{name}: its holes or unwritten parts differ"
         );
+        assert_eq!(time(&path), times[place], "{name}: its modification time");
     }
     assert_eq!(fs::metadata(disk.path("plain")).unwrap().nlink(), 2);
     disk.remount();
@@ -147,7 +147,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 /// Are files that must not or cannot be moved left alone, with the reason? They are immutable,
-/// append-only, running, in use as swap, within their inode, encrypted, or not regular files.
+/// append-only, running, in use as swap, stored in their inode, encrypted, or not regular files.
 #[test]
 fn protected_files_are_left_alone() {
     needs_mounts!();
@@ -250,8 +250,8 @@ fn encrypted(folder: &Path) -> bool {
     run(&xfs_io, &["-c", &policy, &name]) && fs::write(folder.join("try"), "x").is_ok()
 }
 
-/// Is every file left alone, with the reason, on file systems that cannot exchange blocks, or could
-/// be damaged by a crash meanwhile?
+/// Is a file left alone, with the reason, on file systems that cannot exchange blocks, or could be
+/// damaged by a crash meanwhile? Does `allocate` create a complete file there, or none?
 #[test]
 fn other_file_systems_are_left_alone() {
     needs_mounts!();
@@ -319,7 +319,6 @@ fn other_file_systems_are_left_alone() {
         let files = ["file", "other"].map(|name| (disk.path(name), random(&mut rng, BYTES)));
         crate::disk::write_in_turns(&files, 28 << 10, false).unwrap();
         assert_left_alone(&disk, "file", &why);
-        // A new file is complete, or is not there.
         let mut command = Command::new(crate::server::TRAXTENT);
         command.args(["file", "allocate", "--quiet", "--trust-map", "--map", MAP]);
         command.args(["--size", "1M"]).arg(disk.path("new"));

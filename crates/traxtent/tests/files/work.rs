@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use traxtent_units::Rng;
 
-const SECTOR: usize = 512;
+const SECTOR_BYTES: usize = 512;
 
 /// A file in which each sector holds the number of the last write to it.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Stamped {
     pub(crate) syncs: u64,
     /// The number of the last write to each sector.
     newest: Vec<u64>,
-    /// The same, when the file was last made durable.
+    /// The number of the last write to each sector when the file was last made durable.
     synced: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Stamped {
 
     /// Returns the initial content.
     pub(crate) fn initial(id: u64, sectors: usize) -> Vec<u8> {
-        let words = (0..sectors).flat_map(|sector| stamp(id, sector, 0).repeat(SECTOR / 8));
+        let words = (0..sectors).flat_map(|sector| stamp(id, sector, 0).repeat(SECTOR_BYTES / 8));
         words.collect()
     }
 
@@ -58,10 +58,10 @@ impl Stamped {
             let sectors = first..first + count as usize;
             let data: Vec<u8> = sectors
                 .clone()
-                .flat_map(|sector| stamp(self.id, sector, self.writes).repeat(SECTOR / 8))
+                .flat_map(|sector| stamp(self.id, sector, self.writes).repeat(SECTOR_BYTES / 8))
                 .collect();
             self.newest[sectors].fill(self.writes);
-            file.write_all_at(&data, (first * SECTOR) as u64)?;
+            file.write_all_at(&data, (first * SECTOR_BYTES) as u64)?;
         }
         if self.rng.chance(0.5) {
             file.sync_data()?;
@@ -93,16 +93,16 @@ impl Stamped {
             Ok(found) => found,
             Err(error) => return Some(format!("{name}: {error}")),
         };
-        if found.len() != self.newest.len() * SECTOR {
+        if found.len() != self.newest.len() * SECTOR_BYTES {
             return Some(format!("{name}: {} bytes", found.len()));
         }
         let expected = self.newest.iter().zip(&self.synced);
-        let sectors = found.chunks(SECTOR).zip(expected).enumerate();
+        let sectors = found.chunks(SECTOR_BYTES).zip(expected).enumerate();
         let wrong: Vec<String> = sectors
             .filter_map(|(sector, (data, (&newest, &synced)))| {
                 let word = u64::from_le_bytes(data[..8].try_into().expect("8 bytes"));
                 let number = word & 0xff_ffff;
-                let is_whole = data == stamp(self.id, sector, number).repeat(SECTOR / 8);
+                let is_whole = data == stamp(self.id, sector, number).repeat(SECTOR_BYTES / 8);
                 let is_kept = is_whole && is_right(number, newest, synced);
                 (!is_kept).then(|| {
                     format!("sector {sector}: {word:#x}, durable {synced}, newest {newest}")

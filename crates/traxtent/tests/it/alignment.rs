@@ -7,7 +7,8 @@ use traxtent_lab::Bench;
 use traxtent_lab::alignment::{FileSystem, KernelHost, Phase, times, unavailable_reason};
 
 /// If the partition of ext4 begins within a physical sector, does the drive take longer to write 40
-/// MiB of small files and a large one, and is the loss smaller for reading than for writing?
+/// MiB of small files and a large one, and is the loss smaller for reading than for writing? Does a
+/// recorded workload take the same time again?
 #[test]
 fn ext4_on_a_drive_of_large_sectors() {
     if let Some(reason) = unavailable_reason() {
@@ -34,7 +35,6 @@ fn ext4_on_a_drive_of_large_sectors() {
     for phase in [Phase::ReadTree, Phase::ReadTarball] {
         assert!(ratio(&[phase]) < written, "{phase:?}: {measured:?}");
     }
-    // A recorded workload is not recorded again, and takes the same time again.
     let again = run();
     assert_eq!(again.aligned, measured.aligned);
     assert_eq!(again.unaligned, measured.unaligned);

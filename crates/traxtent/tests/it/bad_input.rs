@@ -428,8 +428,8 @@ fn one_clear_line() {
     }
 }
 
-/// Are arrivals out of order reported in formats that can contain them, and ignored if times are
-/// not used?
+/// Is there a warning about arrivals out of order if the format permits them, and none if arrival
+/// times are not used?
 #[test]
 fn unordered_arrivals_are_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -454,7 +454,7 @@ fn unordered_arrivals_are_reported() {
 }
 
 /// Is a DiskSim value that is out of bounds reported with its file, line and DiskSim parameter, and
-/// is a warning printed for a value that is reduced?
+/// is a warning printed for a value that is reduced, or for a scheduler that is not modelled?
 #[test]
 fn disksim_errors_name_the_parameter() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Creates images with shell commands, in a separate directory and with a few functions defined.
 //!
-//! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. The content of a
-//! partition is created as a separate file and copied in.
+//! A case has one image, `disk.img`, or several: `disk0.img`, `disk1.img` and so on. The content of
+//! a partition is created in a separate file, `part.img`, and copied in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,11 +11,11 @@ const SHELL_FUNCTIONS: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 MKE2FS_SKIP_PROGRESS=1
 # disk MIB: creates an empty drive.
 disk() { truncate -s "$1M" disk.img; }
-# script LINES…: a script for sfdisk.
+# script LINES…: runs sfdisk with a script of these lines.
 script() { printf '%s\n' "$@" | sfdisk --quiet --no-reread --no-tell-kernel disk.img; }
-# content SECTORS: creates an empty part.
+# content SECTORS: creates part.img, empty.
 content() { rm -f part.img; truncate -s $(($1 * 512)) part.img; }
-# put SECTOR: copies the part to this sector of the drive.
+# put SECTOR: copies part.img to this sector of the drive.
 put() { dd if=part.img of=disk.img bs=64K conv=notrunc,sparse oflag=seek_bytes seek=$(($1 * 512)) status=none; }
 ext() { mke2fs -q -F "$@" part.img; }
 xfs() { mkfs.xfs -q -f "$@" part.img; }
@@ -23,7 +23,8 @@ btrfs() { mkfs.btrfs --quiet "$@" part.img; }
 swap() { mkswap "$@" part.img >/dev/null 2>&1; }
 luks() { printf secret | cryptsetup luksFormat --batch-mode --pbkdf-force-iterations 1000 "$@" part.img -; }
 luks2() { luks --type luks2 --pbkdf pbkdf2 "$@"; }
-# pv OPTIONS…: makes the part a physical volume with a group and a volume, without the device mapper.
+# pv OPTIONS…: makes part.img a physical volume with a volume group and a logical volume.
+# It does not need the device mapper.
 pv() {
   export LVM_SYSTEM_DIR="$PWD/lvm"; mkdir -p lvm
   loop=$(losetup --find --show part.img)
@@ -45,7 +46,7 @@ pub(crate) enum CreatedCase {
     Unavailable(String),
 }
 
-/// A directory in which cases are made.
+/// Creates the images of each case in a subdirectory of `folder`.
 pub(crate) struct ImageMaker {
     folder: PathBuf,
 }
@@ -67,7 +68,7 @@ impl ImageMaker {
     /// Creates the images of a case.
     ///
     /// # Panics
-    /// Panics if an installed tool fails.
+    /// Panics if a command fails.
     pub(crate) fn make(&self, name: &str, commands: &str) -> CreatedCase {
         if let Err(why) = needs(commands) {
             return CreatedCase::Unavailable(why);
@@ -85,7 +86,7 @@ impl ImageMaker {
     }
 }
 
-/// Returns the images in a directory.
+/// Returns the images in a directory, sorted by name.
 pub(crate) fn images(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut images: Vec<PathBuf> = entries
