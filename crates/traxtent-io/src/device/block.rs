@@ -422,7 +422,7 @@ mod tests {
         for (lbn, sectors) in [(56, 16), (120, 16), (0, 8), (2040, 8)] {
             let error = write(&mut target, lbn, sectors).unwrap_err();
             let text = error.to_string();
-            assert!(text.contains("only 64 to 128 may be"), "{text}");
+            assert!(text.contains("only 64..128 may be"), "{text}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), old);
         write(&mut target, 64, 8).unwrap();
