@@ -159,11 +159,14 @@ impl Arrays {
         } = arrival.request;
         let (end, capacity) = (arrival.request.end(), array.capacity().0);
         if sectors == 0 {
-            return Err(RequestError::Empty { op, lbn: lbn.0 });
+            return Err(RequestError::Empty {
+                op: op.name(),
+                lbn: lbn.0,
+            });
         }
         if end.0 > capacity {
             return Err(RequestError::BeyondEnd {
-                op,
+                op: op.name(),
                 lbn: lbn.0,
                 sectors,
                 capacity,

@@ -79,14 +79,21 @@ impl Request {
     }
 }
 
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Op {
+    /// The name of the kind of request in messages.
+    pub fn name(self) -> &'static str {
+        match self {
             Op::Read => "read",
             Op::Write => "write",
             Op::Flush => "flush",
             Op::Verify => "verify",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -322,7 +322,9 @@ impl<M: Media> Disk<M> {
     }
 
     fn check(&self, command: &Command, data: usize) -> Result<(), DiskError> {
-        self.drive.check(&request(command))?;
+        self.drive
+            .check(&request(command))
+            .map_err(|error| error.of_command(command.name()))?;
         let (_, sectors) = command.sectors();
         let expected = match command {
             Command::Write { .. } => sectors as usize * self.sector_bytes() as usize,

@@ -97,8 +97,8 @@ pub enum RequestError {
         Count(sectors, "sector")
     )]
     BeyondEnd {
-        /// The operation.
-        op: Op,
+        /// The operation's name.
+        op: &'static str,
         /// The first sector.
         lbn: u64,
         /// The number of sectors.
@@ -109,8 +109,8 @@ pub enum RequestError {
     /// The request has no sectors.
     #[error("{op} at LBN {lbn}: zero sectors")]
     Empty {
-        /// The operation.
-        op: Op,
+        /// The operation's name.
+        op: &'static str,
         /// The first sector.
         lbn: u64,
     },
@@ -125,6 +125,16 @@ pub enum RequestError {
         /// The number of sectors.
         sectors: u32,
     },
+}
+
+impl RequestError {
+    /// Returns the error with the name of the command that made the request.
+    pub(crate) fn of_command(mut self, name: &'static str) -> RequestError {
+        if let RequestError::BeyondEnd { op, .. } | RequestError::Empty { op, .. } = &mut self {
+            *op = name;
+        }
+        self
+    }
 }
 
 /// The buffer's functions that a host can switch.
@@ -553,13 +563,13 @@ impl Drive {
             };
         }
         if sectors == 0 {
-            return Err(RequestError::Empty { op, lbn });
+            return Err(RequestError::Empty { op: op.name(), lbn });
         }
         let Sectors(capacity) = self.geometry.capacity();
         match lbn.checked_add(u64::from(sectors)) {
             Some(end) if end <= capacity => Ok(()),
             _ => Err(RequestError::BeyondEnd {
-                op,
+                op: op.name(),
                 lbn,
                 sectors,
                 capacity,

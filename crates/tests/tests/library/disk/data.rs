@@ -126,7 +126,11 @@ fn refusals() {
     );
     assert_eq!(
         refused(disk.trim(1999, 2).unwrap_err()),
-        "write of 2 sectors at LBN 1999: the drive ends before LBN 2000"
+        "trim of 2 sectors at LBN 1999: the drive ends before LBN 2000"
+    );
+    assert_eq!(
+        refused(disk.write_zeroes(0, 0).unwrap_err()),
+        "write-zeroes at LBN 0: zero sectors"
     );
     assert_eq!(
         refused(disk.read(0, &mut []).unwrap_err()),
