@@ -166,7 +166,7 @@ impl<M: Media> Disk<M> {
             }
             self.end_unserved(job, Err(error.clone()));
         }
-        self.drive.restart();
+        self.drive.restart(self.now);
         writes
     }
 

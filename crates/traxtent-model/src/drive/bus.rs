@@ -48,6 +48,17 @@ impl Reservations {
             }
         }
     }
+
+    /// Ends the reservations of `who` at `now`.
+    fn end(&mut self, now: SimTime, who: usize) {
+        self.0.retain_mut(|(start, end, whose)| {
+            if *whose != who {
+                return true;
+            }
+            *end = now.min(*end);
+            *start < *end
+        });
+    }
 }
 
 /// A bus that several drives share. One drive holds it at a time: from a command until the drive
@@ -98,6 +109,11 @@ impl Connection {
     }
 
     #[cold]
+    fn end(&self, now: SimTime) {
+        self.bus.drives().calendar.end(now, self.number);
+    }
+
+    #[cold]
     fn fit(&self, from: SimTime, length: Span) -> SimTime {
         self.bus.drives().calendar.fit(from, length, self.number)
     }
@@ -114,6 +130,17 @@ impl Bus {
         let number = bus.drives().count;
         bus.drives().count += 1;
         self.shared = Some(Connection { bus, number });
+    }
+
+    /// Returns the bus after the drive has lost power at `now`: its transfers end then.
+    pub(super) fn restarted(self, now: SimTime) -> Bus {
+        if let Some(shared) = &self.shared {
+            shared.end(now);
+        }
+        Bus {
+            transfers: Reservations::default(),
+            shared: self.shared,
+        }
     }
 
     /// Removes the drive's reservations that have ended by `now`, and those on a shared bus that

@@ -94,15 +94,16 @@ impl Drive {
         self.geometry = geometry;
     }
 
-    /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
-    /// and its settings are those of the profile. Perturbations, moved sectors and the queue policy
-    /// remain. A shared bus is no longer connected.
-    pub fn restart(&mut self) {
+    /// Restarts the drive at `now`, as after a loss of power: nothing is outstanding, the buffer is
+    /// empty, and its settings are those of the profile. Perturbations, moved sectors, the queue
+    /// policy and the connection to a shared bus remain.
+    pub fn restart(&mut self, now: SimTime) {
         let slow = std::mem::take(&mut self.slow);
         let policy = self.policy.take();
+        let bus = std::mem::take(&mut self.bus).restarted(now);
         let next_tag = self.next_tag;
         *self = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
-        (self.slow, self.policy, self.next_tag) = (slow, policy, next_tag);
+        (self.slow, self.policy, self.bus, self.next_tag) = (slow, policy, bus, next_tag);
     }
 
     /// Stops a read-ahead that is current or planned.

@@ -122,7 +122,7 @@ fn a_clone_has_a_policy_of_its_own() {
     let first = completions(drive.clone(), 1, 500);
     assert_ne!(first, built_in);
     assert_eq!(completions(clone, 1, 500), first);
-    drive.restart();
+    drive.restart(SimTime::ZERO);
     assert_eq!(completions(drive, 1, 500), first);
 }
 

@@ -447,6 +447,33 @@ fn drives_on_one_bus_wait_for_each_other() {
     assert!(completed[1] < alone + transfer + transfer, "{completed:?}");
 }
 
+/// If a drive on a shared bus loses power during its transfer, is the bus free for others from then
+/// on, and does the drive share it again afterwards?
+#[test]
+fn a_restarted_drive_stays_on_its_bus() {
+    let profile = tiny_with(|p| p.bus.read_sector_ms = 1.0);
+    let request = read(20, 10);
+    let bus = SharedBus::default();
+    let mut drives = [0, 1].map(|_| {
+        let mut drive = Drive::new(&profile).unwrap();
+        drive.share_bus(bus.clone());
+        drive
+    });
+    let alone = serve(&profile, &[(0.0, request)])[0].completed;
+    drives[0].submit(SimTime::ZERO, request).unwrap();
+    let cut = alone - Span::from_ms(1.0);
+    assert!(drives[0].poll(cut).is_none());
+    drives[0].restart(cut);
+    let later = alone + Span::from_ms(100.0);
+    let [first, second] = &mut drives;
+    let freed = second.serve(cut, request).unwrap().completed;
+    let lone = serve(&profile, &[(cut.as_ms(), request)])[0].completed;
+    assert_eq!(freed, lone);
+    let one = first.serve(later, request).unwrap().completed;
+    let other = second.serve(later, read(100, 10)).unwrap().completed;
+    assert!(other >= one + Span::from_ms(10.0), "{one} {other}");
+}
+
 /// Does a drive keep a shared bus until it has reported the completion of a hit?
 #[test]
 fn a_shared_bus_is_kept_for_the_completion() {
