@@ -35,6 +35,9 @@ pub struct Scheduled {
     pub fault: Fault,
 }
 
+/// An entry of the list, for messages.
+const EXAMPLE: &str = r#"{ at = "2 s", fault = "stall", for = "1 s" }"#;
+
 /// An error in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -91,7 +94,14 @@ impl Scenario {
                     for (index, entry) in entries.iter().enumerate() {
                         let line = line(text, entry.span().start);
                         let last = scenario.faults.last().map(|last| last.at);
-                        let scheduled = entry_of(entry.get_ref(), last)
+                        let DeValue::Table(fields) = entry.get_ref() else {
+                            let message = format!(
+                                "faults[{index}]: expected a table such as {EXAMPLE}, not {}",
+                                entry.get_ref().type_str()
+                            );
+                            return Err(ScenarioError::Syntax { line, message });
+                        };
+                        let scheduled = entry_of(fields, last)
                             .map_err(|error| ScenarioError::Fault { line, index, error })?;
                         scenario.faults.push(scheduled);
                     }
@@ -140,17 +150,10 @@ impl FromStr for Scenario {
 }
 
 /// Parses one entry of the list. It must not be earlier than `last`.
-fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultError> {
+fn entry_of(table: &DeTable, last: Option<SimTime>) -> Result<Scheduled, FaultError> {
     let wrong = |key: &str, problem: String| FaultError {
         key: key.to_owned(),
         problem,
-    };
-    let DeValue::Table(table) = entry else {
-        let problem = format!(
-            "expected a table such as {{ at = \"2 s\", fault = \"stall\", for = \"1 s\" }}, not {}",
-            entry.type_str()
-        );
-        return Err(wrong("at", problem));
     };
     let mut fields = Vec::new();
     for (key, value) in table {

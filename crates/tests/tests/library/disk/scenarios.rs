@@ -68,6 +68,11 @@ fn bad_scenarios_name_the_error() {
              slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
         ),
         (
+            &entry("\"stall\""),
+            "line 3: faults[0]: expected a table such as { at = \"2 s\", fault = \"stall\", \
+             for = \"1 s\" }, not string",
+        ),
+        (
             &entry("{ fault = \"stall\" }"),
             "line 3: faults[0].at: missing",
         ),
