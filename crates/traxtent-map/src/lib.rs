@@ -70,23 +70,27 @@ impl MappedTrack {
 }
 
 impl TrackMap {
-    /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0. There must
-    /// be at least one track, and none may be empty.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0.
+    ///
+    /// # Panics
+    /// Panics if there is no track, or if a track is empty.
     pub fn from_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
         let mut sizes = RunPattern::default();
         for sectors in track_sizes {
+            assert!(sectors > 0, "a track is not empty");
             sizes.push(sectors, 1);
         }
         sizes.fold();
-        TrackMap {
-            first: Lbn(0),
-            sizes,
-        }
+        TrackMap::from_pattern(Lbn(0), sizes)
     }
 
-    /// Creates the map of consecutive tracks with the given sizes, beginning at `first`. There must
-    /// be at least one track, and none may be empty.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at `first`. No track
+    /// may be empty.
+    ///
+    /// # Panics
+    /// Panics if there is no track.
     pub fn from_pattern(first: Lbn, sizes: RunPattern) -> TrackMap {
+        assert!(sizes.extent().count > 0, "a map has at least one track");
         TrackMap { first, sizes }
     }
 

@@ -426,3 +426,10 @@ fn maxtor_300_gb() {
     assert!(text.len() < 300_000, "{} bytes", text.len());
     assert!(MapFile::read(text.as_bytes()).unwrap() == file);
 }
+
+/// Is a map without tracks refused?
+#[test]
+#[should_panic(expected = "a map has at least one track")]
+fn a_map_has_a_track() {
+    TrackMap::from_sizes([]);
+}
