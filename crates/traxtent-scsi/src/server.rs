@@ -352,20 +352,20 @@ impl DeviceServer {
             return Err(bad_command(now, 1));
         }
         request.fua &= faults.fua == Compliance::Obeys;
-        let at = if verify && faults.verify == Compliance::Ignores {
-            now + IGNORED_VERIFY_TIME
-        } else {
-            let served = self
-                .drive
-                .serve(now, request)
-                .map_err(|error| match error {
-                    RequestError::BeyondEnd { .. } => {
-                        illegal(now, AdditionalSense::LBN_OUT_OF_RANGE, None)
-                    }
-                    _ => illegal(now, AdditionalSense::INVALID_FIELD_IN_COMMAND, None),
-                })?;
-            served.completed
-        };
+        if verify && faults.verify == Compliance::Ignores {
+            self.worked = true;
+            return Ok(now + IGNORED_VERIFY_TIME);
+        }
+        let served = self
+            .drive
+            .serve(now, request)
+            .map_err(|error| match error {
+                RequestError::BeyondEnd { .. } => {
+                    illegal(now, AdditionalSense::LBN_OUT_OF_RANGE, None)
+                }
+                _ => illegal(now, AdditionalSense::INVALID_FIELD_IN_COMMAND, None),
+            })?;
+        let at = served.completed;
         self.worked = true;
         let Some(lbn) = request.first_of(&self.faults.unreadable) else {
             return Ok(at);

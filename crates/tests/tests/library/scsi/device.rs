@@ -6,7 +6,7 @@ use traxtent_model::profile::{Profile, ReadAheadUntil};
 use traxtent_scsi::diagnostic::{TranslateRequest, Translation};
 use traxtent_scsi::mode::{CachingPage, GeometryPage, ModeData, pages};
 use traxtent_scsi::{
-    AdditionalSense, Address, AddressFormat, CommandResponse, DefectList, DefectWidth,
+    AdditionalSense, Address, AddressFormat, CommandResponse, Compliance, DefectList, DefectWidth,
     DeviceServer, Faults, FieldPointer, ModeWidth, Payload, Sense, SenseKey, Status,
 };
 use traxtent_units::request::Op;
@@ -250,6 +250,12 @@ fn medium_errors() {
         medium(AdditionalSense::WRITE_ERROR, 13)
     );
     device.ms("2f 00 00 00 00 04 00 00 08 00");
+    // A drive that ignores VERIFY does not find the sector.
+    device.server = device.server.with_faults(Faults {
+        verify: Compliance::Ignores,
+        ..faults(&[3])
+    });
+    assert_eq!(device.ms("2f 00 00 00 00 00 00 00 0d 00"), 0.1);
 
     // Beyond 32 bits.
     let large = traxtent_model::profile::builtin("generic-20tb").unwrap();
