@@ -210,15 +210,7 @@ pub fn calibrate(
     let (mut profile, mut found) = fit_determined(&fit, profile, &original, &figures)?;
     found.extend(bus_of_hits(&fit, start, options));
     let settings = changed_settings(&fit, &original, &profile);
-    let is_fitted_seek = |one: &FittedFigure| one.is_determined && one.key() == SEEK_KEY;
-    if let (false, Some(mechanics), Some(original)) = (
-        found.iter().any(is_fitted_seek),
-        &mut profile.mechanics,
-        &start.mechanics,
-    ) {
-        // The curve became a table only so that it could be corrected.
-        mechanics.seek = original.seek.clone();
-    }
+    restore_undetermined_seek(&mut profile, &mut found, start);
     name_origins(&mut profile, &settings, &found, &options.source);
     profile.check()?;
     let (fitted_before, held_out_before) = judge(&fit, start)?;
@@ -396,6 +388,21 @@ fn fit_determined(
     Ok((last.profile, found))
 }
 
+/// Restores the original seek curve if none of its times is determined. The curve became a table
+/// only so that it could be corrected.
+fn restore_undetermined_seek(profile: &mut Profile, found: &mut [FittedFigure], start: &Profile) {
+    let times = || found.iter().filter(|one| one.key() == SEEK_KEY);
+    if times().any(|one| one.is_determined) {
+        return;
+    }
+    if let (Some(mechanics), Some(original)) = (&mut profile.mechanics, &start.mechanics) {
+        mechanics.seek = original.seek.clone();
+    }
+    for one in found.iter_mut().filter(|one| one.key() == SEEK_KEY) {
+        one.value_ms = one.start_ms;
+    }
+}
+
 /// The times on the bus that follow from hits.
 fn bus_of_hits(fit: &Fit, start: &Profile, options: &Options) -> Vec<FittedFigure> {
     let bus = &start.bus;
@@ -468,4 +475,46 @@ fn judge(fit: &Fit, profile: &Profile) -> Result<(Judgement, Judgement), Calibra
         held_out.extend(rest);
     }
     Ok((Judgement::of(fit, &fitted), Judgement::of(fit, &held_out)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traxtent_model::profile::builtin;
+
+    /// If the last fit no longer determines the seek curve, do the profile and the reported times
+    /// both have the original curve? Does a determined curve stay?
+    #[test]
+    fn an_undetermined_curve_is_restored() {
+        let start = builtin("atlas10k").unwrap();
+        let mut original = start.clone();
+        let figures = figures(&mut original, 10_000, true);
+        let mut fitted = original.clone();
+        for figure in &figures {
+            figure.add(&mut fitted, 0.1);
+        }
+        let found = |is_determined| {
+            let found = figures.iter().map(|figure| FittedFigure {
+                name: figure.name.clone(),
+                start_ms: figure.value(&original),
+                value_ms: figure.value(&fitted),
+                plus_minus_ms: 1.0,
+                is_determined: is_determined || !figure.is_seek(),
+            });
+            found.collect::<Vec<_>>()
+        };
+        let seek = |profile: &Profile| profile.mechanics.clone().unwrap().seek;
+        for is_determined in [true, false] {
+            let mut profile = fitted.clone();
+            let mut found = found(is_determined);
+            restore_undetermined_seek(&mut profile, &mut found, &start);
+            let kept = if is_determined { &fitted } else { &start };
+            assert!(seek(&profile) == seek(kept), "{is_determined}");
+            for (one, figure) in found.iter().zip(&figures) {
+                let kept = is_determined || !figure.is_seek();
+                let profile = if kept { &fitted } else { &original };
+                assert_eq!(one.value_ms, figure.value(profile), "{}", one.name);
+            }
+        }
+    }
 }

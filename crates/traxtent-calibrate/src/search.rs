@@ -5,6 +5,7 @@
 //! of usual kinds, and changes one setting at a time, then two. A change must explain several
 //! requests, so that chance is not fitted.
 
+use std::panic::resume_unwind;
 use std::thread;
 
 use traxtent_model::profile::Profile;
@@ -201,7 +202,7 @@ fn best_of<T: Sync, S: PartialOrd + Send, R: Send>(
             .collect();
         let found = parts
             .into_iter()
-            .filter_map(|part| part.join().ok().flatten());
+            .filter_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
         found.fold(None, lower)
     })
 }
@@ -247,4 +248,29 @@ pub(crate) fn choose_timing(
         }
     }
     Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_of;
+
+    /// Is the first of the candidates with the lowest score found, among those that have one?
+    #[test]
+    fn the_first_best_candidate() {
+        let scores = [None, Some(3), Some(1), Some(2), Some(1)];
+        let indexes = [0, 1, 2, 3, 4];
+        let best = best_of(&indexes, |&index| Some((scores[index]?, index)));
+        assert_eq!(best, Some((1, 2)));
+    }
+
+    /// Does a panic in the model end the search? If it did not, candidates would be missing without
+    /// a word.
+    #[test]
+    #[should_panic(expected = "a bug in the model")]
+    fn a_panic_is_not_hidden() {
+        best_of(&[0, 1, 2, 3], |&candidate| {
+            assert!(candidate < 3, "a bug in the model");
+            Some((candidate, ()))
+        });
+    }
 }

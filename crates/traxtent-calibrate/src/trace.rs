@@ -82,8 +82,10 @@ impl MeasuredTrace {
     }
 
     /// Replays the first `count` records on a drive at rest. Returns those that have measured
-    /// times, in order of arrival. With random numbers, every recorded pause becomes longer by up
-    /// to a revolution, so that the platter is at another angle for every request.
+    /// times, in order of arrival. With random numbers, the platter is at another angle for every
+    /// request: every recorded pause becomes longer by up to a revolution. If requests are issued
+    /// at their recorded arrival times, all arrivals are later by the same part of a revolution, so
+    /// that the queues stay the same.
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve the trace, or if the observer stops the
@@ -107,6 +109,10 @@ impl MeasuredTrace {
             }
             None => vec![Span::ZERO; count],
         };
+        let later = match (self.pace, delays.first()) {
+            (ReplayPace::Recorded { speed }, Some(delay)) => Span::from_ms(delay.as_ms() * speed),
+            _ => Span::ZERO,
+        };
         let drive = Drive::with_geometry(Arc::new(profile.clone()), Arc::clone(geometry));
         let mut host = Host::new(vec![drive]);
         let delayed = records
@@ -114,6 +120,7 @@ impl MeasuredTrace {
             .zip(delays)
             .map(|(record, delay)| TraceRecord {
                 pause: record.pause.map(|pause| pause + delay),
+                arrival: record.arrival.map(|arrival| arrival + later),
                 ..*record
             });
         let mut source = Replay::new(delayed.map(Ok), self.pace);
@@ -179,5 +186,50 @@ impl Replayed {
     /// The simulated response time without its rotational latency.
     pub(crate) fn without_rotation_ms(&self) -> f64 {
         self.simulated_ms - self.rotation_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traxtent_model::profile::builtin;
+    use traxtent_units::request::Request;
+    use traxtent_units::{Lbn, SimTime};
+
+    /// Do random numbers change the angles, whether the trace is replayed with pauses or at the
+    /// recorded arrival times?
+    #[test]
+    fn random_numbers_change_the_angles() {
+        let profile = builtin("atlas10k").unwrap();
+        let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+        let mut rng = Rng::new(7);
+        let records = (0..100_u64).map(|index| TraceRecord {
+            arrival: Some(SimTime::ZERO + Span::from_ms(20.0 * index as f64)),
+            pause: None,
+            measured: Some(Span::from_ms(5.0)),
+            device: 0,
+            request: Request::read(Lbn(rng.below(geometry.capacity().0 - 8)), 8),
+        });
+        let records: Vec<TraceRecord> = records.collect();
+        let stop = StopSignal::new(&());
+        for pace in [
+            ReplayPace::SemiClosed,
+            ReplayPace::Recorded { speed: 1.0 },
+            ReplayPace::Recorded { speed: 0.5 },
+        ] {
+            let trace = MeasuredTrace::new(records.clone(), pace);
+            let rotations = |angles: Option<&mut Rng>| -> Vec<f64> {
+                let replayed = trace.replay(&profile, &geometry, records.len(), angles, &stop);
+                replayed
+                    .unwrap()
+                    .iter()
+                    .map(|one| one.rotation_ms)
+                    .collect()
+            };
+            let plain = rotations(None);
+            let mut rng = Rng::new(1);
+            let (one, other) = (rotations(Some(&mut rng)), rotations(Some(&mut rng)));
+            assert!(plain != one && one != other, "{pace:?}");
+        }
     }
 }
