@@ -176,12 +176,12 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
             ));
         }
         let slots = f64::from(turns.slots);
-        let slack = angles
+        // The patch is large enough for its own estimate.
+        let width = angles
             .slack
             .iter()
-            .find(|(usual, _)| f64::from(*usual) <= slots)
-            .map(|(_, slack)| *slack);
-        let width = slack.map_or(0.0, |slack| slack.half_width);
+            .find(|(usual, slack)| usual + empty_slots(slack) == turns.slots)
+            .map_or(0.0, |(_, slack)| slack.half_width);
         found.push(Measurement::around(
             &format!("geometry.zones.{zone}.slots"),
             Estimate { value: slots, half_width: width, samples: 2 * (SLACK_TRIALS * READS) as u64 },
@@ -190,6 +190,16 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
         ));
     }
     found
+}
+
+/// Returns the number of slots without LBNs. They are assumed only if the whole interval of their
+/// number is above the smallest number that counts.
+fn empty_slots(slack: &Estimate) -> u32 {
+    if slack.value - slack.half_width > SLACK_SLOTS_MIN {
+        slack.value.round() as u32
+    } else {
+        0
+    }
 }
 
 /// Measures the angles of all tracks.
@@ -243,8 +253,6 @@ pub(super) fn angles(
             .unwrap_or(patch.first);
         found.slack.push((usual, meter.slack(track)?));
     }
-    // Slots without LBNs are assumed only if the whole interval of their number is above the
-    // smallest number that counts.
     for patch in &mut found.patches {
         for run in &mut patch.runs {
             let slack = found
@@ -252,11 +260,7 @@ pub(super) fn angles(
                 .iter()
                 .find(|(usual, _)| *usual == run.slots)
                 .map(|(_, slack)| slack);
-            if let Some(slack) = slack
-                && slack.value - slack.half_width > SLACK_SLOTS_MIN
-            {
-                run.slots += slack.value.round() as u32;
-            }
+            run.slots += slack.map_or(0, empty_slots);
         }
     }
     Ok(found)
@@ -494,5 +498,84 @@ impl AngleMeter<'_, '_> {
             samples.push((turns * sectors - one) / (1.0 - turns));
         }
         Ok(Estimate::of(&samples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::{ConstantSteps, RepeatingSection, TrackPosition};
+    use super::*;
+
+    /// Does the interval of a zone's slots come from its own tracks, whether the sizes of tracks
+    /// ascend or descend, and whether or not some slots hold no LBN?
+    #[test]
+    fn the_interval_of_the_slots_is_the_own_one() {
+        let at = TrackPosition {
+            cylinder: 0,
+            surface: 0,
+        };
+        let step = TrackPosition {
+            cylinder: 1,
+            surface: 0,
+        };
+        let runs = vec![ConstantSteps {
+            at,
+            step,
+            tracks: 100,
+        }];
+        let estimate = |value, half_width| Estimate {
+            value,
+            half_width,
+            samples: 1,
+        };
+        // Sectors per track, its slots, and the estimated number of slots without LBNs.
+        let mut sizes = [
+            (300, 300, estimate(0.0, 0.1)),
+            (400, 403, estimate(3.0, 0.2)),
+            (402, 402, estimate(0.2, 0.3)),
+        ];
+        for _ in 0..2 {
+            let patches = sizes.iter().enumerate().map(|(number, &(_, slots, _))| {
+                let run = RunAngles {
+                    offset: 0.0,
+                    step: 0.1,
+                    slots,
+                };
+                FormatPatch {
+                    section: 0,
+                    first: 100 * number,
+                    tracks: 100,
+                    runs: vec![run],
+                    advance: 0.1,
+                    origin: 0.0,
+                    half_width: 0.001,
+                }
+            });
+            let angles = Angles {
+                patches: patches.collect(),
+                slack: sizes
+                    .iter()
+                    .map(|&(usual, _, slack)| (usual, slack))
+                    .collect(),
+            };
+            let layout = TrackLayout::new(vec![RepeatingSection {
+                first: 0,
+                tracks: 300,
+                runs: runs.clone(),
+                advance: 100,
+            }]);
+            let found = figures(&angles, &layout);
+            for (zone, (_, slots, slack)) in sizes.iter().enumerate() {
+                let name = format!("geometry.zones.{zone}.slots");
+                let figure = found.iter().find(|one| one.name == name).unwrap();
+                assert_eq!(figure.value, f64::from(*slots), "{name}");
+                let half_width = (figure.high - figure.low) / 2.0;
+                assert!(
+                    (half_width - slack.half_width).abs() < 1e-9,
+                    "{name}: {half_width}"
+                );
+            }
+            sizes.reverse();
+        }
     }
 }
