@@ -21,8 +21,8 @@ struct Args {
     )]
     drives: Vec<String>,
     /// File systems; by default ext3, ext4, xfs and btrfs, or with --guest jfs and reiserfs
-    #[arg(long, value_delimiter = ',')]
-    kinds: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_parser = file_system)]
+    kinds: Vec<FileSystem>,
     /// Size of the tarball in MiB; by default the size used in the paper
     #[arg(long)]
     mib: Option<u64>,
@@ -46,6 +46,15 @@ struct Args {
     folder: PathBuf,
 }
 
+/// Returns the file system with a name.
+fn file_system(name: &str) -> Result<FileSystem, String> {
+    let all = || FileSystem::OF_HOST.into_iter().chain(FileSystem::OF_GUEST);
+    all().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = all().map(FileSystem::name).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let (machine, missing) = if args.guest {
@@ -56,13 +65,10 @@ fn main() -> Result<()> {
     if let Some(reason) = missing {
         bail!("{reason}");
     }
-    let known = FileSystem::OF_HOST.into_iter().chain(FileSystem::OF_GUEST);
-    let kinds: Vec<FileSystem> = match (&args.kinds[..], machine) {
-        ([], KernelHost::Host) => FileSystem::OF_HOST.to_vec(),
-        ([], KernelHost::Guest) => FileSystem::OF_GUEST.to_vec(),
-        (names, _) => known
-            .filter(|kind| names.iter().any(|name| name == kind.name()))
-            .collect(),
+    let kinds = match (&args.kinds[..], machine) {
+        ([], KernelHost::Host) => &FileSystem::OF_HOST[..],
+        ([], KernelHost::Guest) => &FileSystem::OF_GUEST[..],
+        (kinds, _) => kinds,
     };
     println!(
         "| drive | file system | seed | {} |",
@@ -70,7 +76,7 @@ fn main() -> Result<()> {
     );
     println!("|---|---|---|{}", "---|".repeat(Phase::ALL.len()));
     for drive in &args.drives {
-        for &kind in &kinds {
+        for &kind in kinds {
             for &seed in &args.seeds {
                 let mut bench = Bench::new(drive, seed)?;
                 for change in &args.with {

@@ -5,6 +5,7 @@
 //! systems that this kernel lacks run on a machine that qemu emulates, with the drive as its disk
 //! (`guest.sh`). Only the drive's request log is kept.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -171,8 +172,10 @@ impl Session {
         let partial = tempfile::TempDir::new_in(folder).map_err(at(folder))?;
         // The source must not be on the disk under test, and must be fast: in memory where
         // possible.
-        let fast = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new());
-        let fast = fast.map_err(at(Path::new("/dev/shm")))?;
+        let fast = tempfile::TempDir::new_in("/dev/shm").or_else(|_| {
+            let usual = env::temp_dir();
+            tempfile::TempDir::new_in(&usual).map_err(at(&usual))
+        })?;
         let tarball = fast.path().join("tarball");
         tree::write_tarball(&tarball, self.mib, self.seed).map_err(at(&tarball))?;
         for phase in Phase::ALL {
