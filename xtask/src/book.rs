@@ -72,8 +72,10 @@ struct Read {
     pictures: Vec<String>,
     /// The targets that links can name.
     ids: HashSet<String>,
-    /// The addresses of links, and of everything that the page loads.
+    /// The addresses of links.
     links: Vec<String>,
+    /// The addresses of everything that the page loads.
+    loads: Vec<String>,
 }
 
 fn read(chromium: &Path, tally: &mut Tally) -> Result<()> {
@@ -134,8 +136,8 @@ fn read(chromium: &Path, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a page fits, that its pictures appear, and that its links to files lead into the
-/// book. Links to the web are not followed.
+/// Checks that a page fits, that its pictures appear, that it loads nothing from the web, and that
+/// its links to files lead into the book. Links to the web are not followed.
 fn sound(read: &Read, root: &Path, targets: &HashMap<PathBuf, &HashSet<String>>) -> Result<()> {
     ensure!(
         read.scroll <= read.width,
@@ -148,7 +150,11 @@ fn sound(read: &Read, root: &Path, targets: &HashMap<PathBuf, &HashSet<String>>)
         "not shown: {}",
         read.pictures.join(", ")
     );
-    for link in &read.links {
+    let local = |address: &&String| address.starts_with("file:") || address.starts_with("data:");
+    if let Some(address) = read.loads.iter().find(|address| !local(address)) {
+        bail!("{address} is loaded from the web");
+    }
+    for link in read.links.iter().chain(&read.loads) {
         let Some(local) = link.strip_prefix("file://") else {
             continue;
         };

@@ -21,8 +21,8 @@ const read = (page, width) => new Promise(done => {
       beyond: beyond.slice(0, 3).map(element => `${element.tagName} ${element.textContent.slice(0, 60)}`),
       pictures: [...view.images].filter(image => !image.naturalWidth).map(image => image.src),
       ids: [...view.querySelectorAll('[id]')].map(element => element.id),
-      links: [...view.querySelectorAll('main [href]')].map(element => element.href.baseVal ?? element.href)
-        .concat([...view.querySelectorAll('script[src], link[href]')].map(element => element.src || element.href)),
+      links: [...view.querySelectorAll('main [href]')].map(element => element.href.baseVal ?? element.href),
+      loads: [...view.querySelectorAll('[src], link[href]')].map(element => element.src || element.href),
     };
     const shown = document.createElement('pre');
     shown.textContent = JSON.stringify(found);
