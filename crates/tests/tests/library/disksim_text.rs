@@ -32,10 +32,8 @@ fn values() {
     assert_eq!(block.get_str("Name").unwrap(), Some("a.b-c"));
     assert_eq!(block.get_str("Text").unwrap(), Some("two words"));
     assert_eq!(block.get_int("k2").unwrap(), Some(7));
-    assert_eq!(
-        block.get("absent").is_none(),
-        block.get_int("absent").unwrap().is_none()
-    );
+    assert!(block.get("absent").is_none());
+    assert_eq!(block.get_int("absent").unwrap(), None);
     let list = block.get_list("List").unwrap().unwrap();
     assert_eq!(list[2].block().unwrap().get_str("a").unwrap(), Some("b"));
     let unused: Vec<_> = block
