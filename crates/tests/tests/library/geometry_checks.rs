@@ -33,7 +33,7 @@ fn built(spec: &GeometrySpec) -> Result<u64, String> {
 }
 
 #[track_caller]
-fn refused(spec: &GeometrySpec, part: &str) {
+fn assert_refused(spec: &GeometrySpec, part: &str) {
     let error = built(spec).expect_err("it must be refused");
     assert!(error.contains(part), "{error}");
 }
@@ -45,17 +45,17 @@ fn zones_of_one_surface_are_disjoint() {
     let apart = drive(vec![zone(0, 3, None), zone(4, 7, None)]);
     assert_eq!(built(&apart), Ok(160));
     let shared = drive(vec![zone(0, 4, None), zone(4, 7, None)]);
-    refused(&shared, "zone 1: overlaps zone 0 at cylinder 4");
+    assert_refused(&shared, "zone 1: overlaps zone 0 at cylinder 4");
     let surfaces = drive(vec![zone(0, 7, Some(0)), zone(0, 7, Some(1))]);
     assert_eq!(built(&surfaces), Ok(160));
     let same_surface = drive(vec![zone(0, 4, Some(1)), zone(4, 7, Some(1))]);
-    refused(&same_surface, "zone 1: overlaps zone 0 at cylinder 4");
+    assert_refused(&same_surface, "zone 1: overlaps zone 0 at cylinder 4");
     let all_and_one = drive(vec![zone(0, 4, None), zone(4, 7, Some(1))]);
-    refused(&all_and_one, "zone 1: overlaps zone 0 at cylinder 4");
+    assert_refused(&all_and_one, "zone 1: overlaps zone 0 at cylinder 4");
     // In LBN order, an inner zone can come first.
     let inner_first = drive(vec![zone(4, 7, None), zone(0, 4, None)]);
-    refused(&inner_first, "zone 0: overlaps zone 1 at cylinder 4");
-    refused(
+    assert_refused(&inner_first, "zone 0: overlaps zone 1 at cylinder 4");
+    assert_refused(
         &drive(vec![zone(0, 7, Some(2))]),
         "surface is 2, but must be in 0..=1",
     );
@@ -74,12 +74,12 @@ fn a_replacement_must_be_free() {
     };
     // Tracks 0 to 13 hold LBNs; 14 and 15 are spares.
     assert_eq!(built(&with(&[(3, 14), (13, 15)])), Ok(140));
-    refused(&with(&[(3, 13)]), "track 13 is not free to replace track 3");
-    refused(
+    assert_refused(&with(&[(3, 13)]), "track 13 is not free to replace track 3");
+    assert_refused(
         &with(&[(3, 14), (4, 14)]),
         "track 14 is not free to replace track 4",
     );
-    refused(&with(&[(3, 16)]), "remaps is 16, but must be in 0..=15");
+    assert_refused(&with(&[(3, 16)]), "remaps is 16, but must be in 0..=15");
     // A remap of a spare, or of a track to itself, changes nothing.
     assert_eq!(built(&with(&[(14, 15), (3, 3)])), Ok(140));
     let mut shared = with(&[(3, 13)]);
@@ -87,7 +87,7 @@ fn a_replacement_must_be_free() {
     assert_eq!(built(&shared), Ok(140));
     let mut unequal = with(&[(3, 14)]);
     unequal.zones[0].sectors_per_track = PerSurface::Each(vec![10, 9]);
-    refused(
+    assert_refused(
         &unequal,
         "track 14 with 10 sectors cannot replace track 3 with 9",
     );
@@ -114,9 +114,9 @@ fn moved_places_are_disjoint() {
     };
     // The last track has LBNs 120 to 127 in slots 0 to 7.
     assert_eq!(built(&with(&[to(0, 8), to(1, 9)])), Ok(128));
-    refused(&with(&[to(0, 8), to(1, 8)]), "slot 8 is not free for LBN 1");
-    refused(&with(&[to(0, 7)]), "slot 7 is not free for LBN 0");
-    refused(&with(&[to(0, 10)]), "slot 10 is not free for LBN 0");
+    assert_refused(&with(&[to(0, 8), to(1, 8)]), "slot 8 is not free for LBN 1");
+    assert_refused(&with(&[to(0, 7)]), "slot 7 is not free for LBN 0");
+    assert_refused(&with(&[to(0, 10)]), "slot 10 is not free for LBN 0");
     assert_eq!(built(&with(&[to(0, 7), to(127, 8)])), Ok(128));
     let mut shared = with(&[to(0, 8), to(1, 8)]);
     shared.shared_places = true;
@@ -126,8 +126,8 @@ fn moved_places_are_disjoint() {
         ..to(lbn, 8)
     };
     assert_eq!(built(&with(&[two(126)])), Ok(128));
-    refused(&with(&[two(127)]), "sectors is 2, but must be in 1..=1");
-    refused(&with(&[to(128, 8)]), "lbn is 128, but must be in 0..=127");
+    assert_refused(&with(&[two(127)]), "sectors is 2, but must be in 1..=1");
+    assert_refused(&with(&[to(128, 8)]), "lbn is 128, but must be in 0..=127");
     // A place off the layout needs the number of slots of its track.
     let off = |cylinder, surface, slot, slots| MovedSpec {
         cylinder,
@@ -136,15 +136,15 @@ fn moved_places_are_disjoint() {
         ..to(0, slot)
     };
     let mut room = with(&[off(8, 0, 4, Some(5))]);
-    refused(&room, "cylinder is 8, but must be in 0..=7");
+    assert_refused(&room, "cylinder is 8, but must be in 0..=7");
     room.cylinders = 9;
     assert_eq!(built(&room), Ok(128));
     room.moved = vec![off(8, 0, 4, None)];
-    refused(&room, "cylinder 8, surface 0, slot 4 is not free for LBN 0");
+    assert_refused(&room, "cylinder 8, surface 0, slot 4 is not free for LBN 0");
     room.moved = vec![off(8, 0, 5, Some(5))];
-    refused(&room, "slot is 5, but must be in 0..=4");
+    assert_refused(&room, "slot is 5, but must be in 0..=4");
     room.moved = vec![off(8, 2, 4, Some(5))];
-    refused(&room, "surface is 2, but must be in 0..=1");
+    assert_refused(&room, "surface is 2, but must be in 0..=1");
 }
 
 /// Does a moved LBN at the beginning of a track form a run of its own?
@@ -200,7 +200,7 @@ fn spares_are_bounded() {
         (Sparing::TracksPerZone, 160 - 10, 16, 0),
     ] {
         assert_eq!(built(&with(sparing, 1)), Ok(one), "{sparing:?}");
-        refused(&with(sparing, most + 1), &format!("must be in 0..={most}"));
+        assert_refused(&with(sparing, most + 1), &format!("must be in 0..={most}"));
         match built(&with(sparing, most)) {
             Ok(capacity) => assert_eq!(capacity, least, "{sparing:?}"),
             // A drive must have an LBN.
@@ -209,9 +209,9 @@ fn spares_are_bounded() {
     }
     let mut without_range = with(Sparing::SectorsPerCylinderRange, 1);
     without_range.sparing_range_cylinders = None;
-    refused(&without_range, "requires sparing_range_cylinders");
+    assert_refused(&without_range, "requires sparing_range_cylinders");
     without_range.sparing_range_cylinders = Some(0);
-    refused(
+    assert_refused(
         &without_range,
         "sparing_range_cylinders is 0, but must be in 1..=",
     );
@@ -227,18 +227,18 @@ fn a_zone_holds_what_fits() {
         spec
     };
     assert_eq!(built(&with(80, None)), Ok(80));
-    refused(
+    assert_refused(
         &with(81, None),
         "reserved_sectors is 81, but must be in 0..=80",
     );
     assert_eq!(built(&with(30, Some(50))), Ok(130));
-    refused(&with(30, Some(51)), "lbns is 51, but must be in 0..=50");
+    assert_refused(&with(30, Some(51)), "lbns is 51, but must be in 0..=50");
     assert_eq!(built(&with(30, Some(7))), Ok(87));
     let mut drive_end = with(30, Some(7));
     drive_end.capacity_sectors = Some(87);
     assert_eq!(built(&drive_end), Ok(87));
     drive_end.capacity_sectors = Some(88);
-    refused(&drive_end, "capacity_sectors is 88, but must be in 1..=87");
+    assert_refused(&drive_end, "capacity_sectors is 88, but must be in 1..=87");
     drive_end.capacity_sectors = Some(5);
     assert_eq!(built(&drive_end), Ok(5));
 }
@@ -249,18 +249,18 @@ fn a_zone_holds_what_fits() {
 fn skews_belong_to_their_order() {
     let mut spec = drive(vec![zone(0, 7, None)]);
     spec.zones[0].turn_skew = Some(Skew::Sectors(1.0));
-    refused(&spec, "turn_skew and group_skew are for seek-first orders");
+    assert_refused(&spec, "turn_skew and group_skew are for seek-first orders");
     spec.zones[0].turn_skew = None;
     spec.zones[0].group_skew = Some(Skew::Sectors(1.0));
-    refused(&spec, "turn_skew and group_skew are for seek-first orders");
+    assert_refused(&spec, "turn_skew and group_skew are for seek-first orders");
     spec.order = Order::SeekForwardSurfaceForward;
     spec.width_tracks = Some(2);
     assert_eq!(built(&spec), Ok(160));
     spec.width_tracks = Some(0);
-    refused(&spec, "width_tracks is 0, but must be in 1..=");
+    assert_refused(&spec, "width_tracks is 0, but must be in 1..=");
     spec.width_tracks = Some(2);
     spec.zones[0].group_skew = Some(Skew::Sectors(1e9 + 1.0));
-    refused(&spec, "not finite, or exceeds a billion");
+    assert_refused(&spec, "not finite, or exceeds a billion");
 }
 
 /// How far away may a spare be? A quarter of a million tracks on either side are searched.

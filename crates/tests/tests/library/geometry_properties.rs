@@ -392,7 +392,7 @@ fn all_tiny_drives_equal_a_naive_layout() {
                 [(1, 1, 2), (1, 3, 3), (2, 2, 2), (2, 3, 3), (3, 2, 2)]
             {
                 for (spares, reserved) in [(0, 0), (1, 0), (1, 3)] {
-                    tiny(
+                    check_tiny_drive(
                         order,
                         sparing,
                         (surfaces, cylinders, slots),
@@ -405,7 +405,13 @@ fn all_tiny_drives_equal_a_naive_layout() {
     }
 }
 
-fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, reserved: u64) {
+fn check_tiny_drive(
+    order: Order,
+    sparing: Sparing,
+    size: (u16, u32, u32),
+    spares: u32,
+    reserved: u64,
+) {
     let (surfaces, cylinders, slots) = size;
     let has_no_spares = matches!(sparing, Sparing::None | Sparing::SectorsAtDriveEnd);
     let by_cylinder = sparing.by_cylinder();

@@ -9,7 +9,7 @@ use traxtent_model::geometry::{
 use traxtent_model::profile::{Profile, SeekSpec, builtin};
 use traxtent_workload::{TraceFormat, TraceOptions, TraceReader};
 
-fn refused(spec: &GeometrySpec) -> String {
+fn geometry_error(spec: &GeometrySpec) -> String {
     Geometry::build(spec).unwrap_err().to_string()
 }
 
@@ -26,7 +26,7 @@ fn tree(tracks: Vec<TrackSpec>, nodes: Vec<Vec<BranchSpec>>) -> GeometrySpec {
     }
 }
 
-fn profile(change: impl FnOnce(&mut Profile)) -> String {
+fn profile_error(change: impl FnOnce(&mut Profile)) -> String {
     let mut profile = builtin("hp-c3323a").unwrap();
     change(&mut profile);
     profile.check().unwrap_err().to_string()
@@ -44,7 +44,7 @@ fn cylinders_without_end() {
         }],
         ..GeometrySpec::default()
     };
-    assert!(refused(&spec).contains("cylinders is 16777216"));
+    assert!(geometry_error(&spec).contains("cylinders is 16777216"));
 }
 
 /// Is a single entry that moves millions of sectors, each of which would be stored, refused?
@@ -68,7 +68,7 @@ fn moved_sectors_without_end() {
         }],
         ..GeometrySpec::default()
     };
-    assert!(refused(&spec).contains("moved 0: total sectors is 50000000"));
+    assert!(geometry_error(&spec).contains("moved 0: total sectors is 50000000"));
 }
 
 /// Is a single slip that covers millions of tracks, each of which would be stored, refused?
@@ -89,7 +89,7 @@ fn slips_without_end() {
         position: 0,
         sectors: 1 << 21,
     }];
-    assert!(refused(&spec).contains("runs of bad slots"));
+    assert!(geometry_error(&spec).contains("runs of bad slots"));
 }
 
 /// Is a tree that lists millions of tracks in two parts each refused?
@@ -106,7 +106,7 @@ fn parts_without_end() {
         ..BranchSpec::once(Child::Track(track))
     };
     let spec = tree(vec![half(0), half(1)], vec![vec![run(0), run(1)]]);
-    assert!(refused(&spec).contains("parts"));
+    assert!(geometry_error(&spec).contains("parts"));
 }
 
 /// Is a tree with a million overlapping instances, all of which a look-up would visit, refused?
@@ -127,7 +127,7 @@ fn instances_without_end() {
         ..BranchSpec::once(Child::Node(0))
     };
     let pair = vec![BranchSpec::once(Child::Track(0)), far];
-    let message = refused(&tree(vec![track], vec![pair, vec![run]]));
+    let message = geometry_error(&tree(vec![track], vec![pair, vec![run]]));
     assert!(message.contains("interleaved instances"), "{message}");
 }
 
@@ -148,7 +148,7 @@ fn seeks_without_end() {
         write: None,
     };
     for seek in [line, table] {
-        let message = profile(|p| p.mechanics.as_mut().unwrap().seek = seek);
+        let message = profile_error(|p| p.mechanics.as_mut().unwrap().seek = seek);
         assert!(message.contains("no seek takes longer"), "{message}");
     }
 }
@@ -156,7 +156,7 @@ fn seeks_without_end() {
 /// Is a number that TOML cannot represent refused instead of written?
 #[test]
 fn capacity_beyond_toml() {
-    let message = profile(|p| p.geometry.capacity_sectors = Some(u64::MAX));
+    let message = profile_error(|p| p.geometry.capacity_sectors = Some(u64::MAX));
     assert!(message.contains("capacity_sectors"), "{message}");
 }
 

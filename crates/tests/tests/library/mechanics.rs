@@ -38,13 +38,13 @@ fn odd_tracks() -> impl Iterator<Item = (Mechanics, Track)> {
             ..GeometrySpec::default()
         };
         let seek = SeekSpec::Constant { ms: 1.0 };
-        let spec_m = MechanicsSpec {
+        let mechanics_spec = MechanicsSpec {
             rpm,
             head_switch_ms: 0.0,
             write_settle_ms: 0.0,
             seek,
         };
-        let mechanics = Mechanics::new(&spec_m, 3);
+        let mechanics = Mechanics::new(&mechanics_spec, 3);
         let tracks: Vec<Track> = Geometry::build(&spec).unwrap().tracks().collect();
         tracks
             .into_iter()
@@ -91,8 +91,8 @@ fn edges_do_not_drift() {
     }
 }
 
-/// Do a track's sectors follow each other without a gap: is their sum one revolution, and do their
-/// durations differ by at most a picosecond?
+/// Do a track's sectors follow each other without a gap? Do their durations add up to one revolution
+/// and differ by at most a picosecond?
 #[test]
 fn sectors_share_the_revolution() {
     for (mechanics, track) in odd_tracks() {
@@ -172,7 +172,7 @@ fn curve(spec: &SeekSpec, cylinders: u32) -> SeekCurve {
     SeekCurve::new(spec, cylinders)
 }
 
-fn near(is: Span, should_ms: f64, within_ms: f64) {
+fn assert_near(is: Span, should_ms: f64, within_ms: f64) {
     assert!(
         (is.as_ms() - should_ms).abs() <= within_ms,
         "{} ms, expected {should_ms}",
@@ -192,14 +192,15 @@ fn a_three_point_curve_keeps_its_points() {
     let curve = curve(&spec, 10_000);
     assert_eq!(curve.stroke(), 9_999);
     assert_eq!(curve.time(0), Span::ZERO);
-    near(curve.time(1), 0.8, 1e-9);
-    near(curve.time(9_999), 10.6, 0.002);
-    near(curve.mean(), 5.4, 0.005);
+    assert_near(curve.time(1), 0.8, 1e-9);
+    assert_near(curve.time(9_999), 10.6, 0.002);
+    assert_near(curve.mean(), 5.4, 0.005);
     assert!((1..9_999).all(|d| curve.time(d) <= curve.time(d + 1)));
     assert_eq!(curve.time(1 << 30), curve.time(9_999), "beyond the stroke");
 }
 
-/// Does the line through three points pass through them?
+/// Does a three-point line pass through the single-cylinder time, the average at a third of the
+/// stroke, and the full-stroke time?
 #[test]
 fn a_three_point_line_keeps_its_points() {
     let spec = SeekSpec::ThreePointLine {
@@ -208,10 +209,10 @@ fn a_three_point_line_keeps_its_points() {
         full_ms: 9.0,
     };
     let curve = curve(&spec, 3_001);
-    near(curve.time(1), 1.0, 1e-9);
-    near(curve.time(1_000), 4.0, 1e-9);
-    near(curve.time(2_000), 6.5, 1e-9);
-    near(curve.time(3_000), 9.0, 1e-9);
+    assert_near(curve.time(1), 1.0, 1e-9);
+    assert_near(curve.time(1_000), 4.0, 1e-9);
+    assert_near(curve.time(2_000), 6.5, 1e-9);
+    assert_near(curve.time(3_000), 9.0, 1e-9);
 }
 
 /// With the published constants (HP C2200A: 3.45 + 0.597 sqrt d below 616 cylinders, 10.8 + 0.012 d
@@ -228,13 +229,13 @@ fn an_hpl_curve_is_continuous() {
         first_ms,
     };
     let plain = curve(&hpl(vec![]), 1_449);
-    near(plain.time(100), 9.42, 1e-9);
-    near(plain.time(616), 18.192, 1e-9);
-    near(plain.time(1_448), 28.176, 1e-9);
+    assert_near(plain.time(100), 9.42, 1e-9);
+    assert_near(plain.time(616), 18.192, 1e-9);
+    assert_near(plain.time(1_448), 28.176, 1e-9);
     assert!(plain.time(616).as_ms() - plain.time(615).as_ms() < 0.1);
     let measured = curve(&hpl(vec![1.0, 2.0]), 1_449);
-    near(measured.time(1), 1.0, 1e-9);
-    near(measured.time(2), 2.0, 1e-9);
+    assert_near(measured.time(1), 1.0, 1e-9);
+    assert_near(measured.time(2), 2.0, 1e-9);
     assert_eq!(measured.time(3), plain.time(3));
 }
 
@@ -263,13 +264,13 @@ fn a_table_is_joined_by_lines() {
         (10, 4.0),
         (14, 5.0),
     ] {
-        near(mechanics.seek_curve(false).time(distance), ms, 1e-9);
+        assert_near(mechanics.seek_curve(false).time(distance), ms, 1e-9);
     }
-    near(mechanics.seek_curve(true).time(7), 2.0, 1e-9);
+    assert_near(mechanics.seek_curve(true).time(7), 2.0, 1e-9);
 }
 
-/// Is the time of a move the longer of seek and head switch, plus a write settling time that may be
-/// negative?
+/// Is the time of a move the longer of seek and head switch, plus, for a write, a settling time
+/// that may be negative?
 #[test]
 fn seek_and_head_switch_overlap() {
     let moved = |settle: f64, cylinder: u32, surface: u16, write: bool| {
@@ -311,15 +312,15 @@ fn seek_and_head_switch_overlap() {
     }
 }
 
-/// Reads `sectors` sectors at random places and times on the tiny drive, with one surface and many
-/// sectors. Returns the mean rotational latency of the reads on one track, in revolutions, and the
-/// share of reads with a head switch.
+/// Reads `sectors` sectors at random places and times on the tiny drive, with one surface and 400
+/// sectors per track. Returns the mean rotational latency of the reads on one track, in
+/// revolutions, and the share of reads with a head switch.
 fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
-    const TRACK: u32 = 400;
+    const TRACK_SECTORS: u32 = 400;
     const COUNT: u64 = 30_000;
     let profile = tiny_with(|p| {
         p.geometry.surfaces = 1;
-        p.geometry.zones[0].sectors_per_track = PerSurface::Same(TRACK);
+        p.geometry.zones[0].sectors_per_track = PerSurface::Same(TRACK_SECTORS);
         p.access.zero_latency_read = zero_latency;
         p.cache.enabled = false;
     });
@@ -331,7 +332,7 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
         // Each request finds the drive idle, so that only its own latency is measured.
         let mut drive = Drive::with_geometry(Arc::clone(&profile), Arc::clone(&geometry));
         // On any track but the last one, which has no next track.
-        let lbn = Lbn(rng.below(geometry.capacity().0 - u64::from(TRACK)));
+        let lbn = Lbn(rng.below(geometry.capacity().0 - u64::from(TRACK_SECTORS)));
         drive
             .submit(SimTime(rng.below(1 << 40)), Request::read(lbn, sectors))
             .unwrap();
@@ -344,12 +345,12 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
         }
     }
     // For a whole track, only aligned requests lie on one track.
-    if sectors == TRACK {
+    if sectors == TRACK_SECTORS {
         rotation = 0.0;
         within = COUNT as f64;
         for _ in 0..COUNT {
             let mut drive = Drive::with_geometry(Arc::clone(&profile), Arc::clone(&geometry));
-            let lbn = Lbn(rng.below(10) * u64::from(TRACK));
+            let lbn = Lbn(rng.below(10) * u64::from(TRACK_SECTORS));
             drive
                 .submit(SimTime(rng.below(1 << 40)), Request::read(lbn, sectors))
                 .unwrap();

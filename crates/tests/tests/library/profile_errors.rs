@@ -71,7 +71,7 @@ fn the_scsi_table_may_be_left_out() {
         silent.with_value("scsi.serial", "B7").unwrap().scsi.serial,
         "B7"
     );
-    // If they are set in the text of a profile without an origin, they are assumed.
+    // Values that a profile's text sets without an origin are assumed.
     let text = profile
         .to_toml()
         .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
@@ -125,7 +125,7 @@ fn a_figure_set_to_itself_changes_nothing() {
     }
 }
 
-/// Does each refusal name key, value and bound in one line?
+/// Does each refusal name the key in one line, and for a known key also the value and the bound?
 #[test]
 fn refusals_name_key_value_and_bound() {
     for (key, value, message) in [

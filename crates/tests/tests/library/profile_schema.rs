@@ -6,7 +6,8 @@ use toml::{Table, Value};
 use traxtent_model::profile::Profile;
 use traxtent_model::profile::schema::{Absent, Key, Kind, Section, sections};
 
-/// A profile with every table. Only its geometry is impossible, because it has zones and a tree.
+/// A profile with every table except the seek curve. Its geometry is impossible, because it has
+/// both zones and a tree.
 const FULL: &str = r#"
 [sector]
 logical_bytes = 512
@@ -41,6 +42,7 @@ nodes = [[{ of = { track = 0 } }]]
 slips = [{ position = 0 }]
 "#;
 
+/// The seek curves, each with its other required keys.
 const SEEKS: [(&str, &str); 5] = [
     ("constant", "ms = 1"),
     (
@@ -88,7 +90,7 @@ fn parse(root: &Table) -> Result<Profile, String> {
     parsed.map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-/// Returns the text of a valid profile: only zones or only a tree.
+/// Returns the text of a profile with only zones or only a tree, whichever the section belongs to.
 fn possible(mut root: Table, section: &Section) -> String {
     let geometry = root["geometry"].as_table_mut().unwrap();
     let unwanted = if section.path.starts_with("geometry.tree") {
@@ -104,7 +106,7 @@ fn possible(mut root: Table, section: &Section) -> String {
     toml::to_string(&root).unwrap()
 }
 
-/// Does every table have exactly the keys that the parser knows?
+/// Does every section of the schema have exactly the keys that the parser knows?
 #[test]
 fn keys_are_those_of_the_parser() {
     for section in sections() {
@@ -232,9 +234,9 @@ fn changed(section: &Section, key: &Key, value: &Value) -> Result<Profile, Strin
 /// Is a number at a bound accepted, and one just outside it refused with that bound?
 ///
 /// A value at a bound may contradict other values, such as the number of surfaces. It is then
-/// refused for another reason. In a layout, the other values often set a narrower bound, which the
-/// message then states. The upper bounds of LBNs are the limits of exact numbers; no drive reaches
-/// them.
+/// refused for another reason. In a layout, and for the lowest aligned LBN, the other values often
+/// set a narrower bound, which the message then states. The upper bound of LBNs, 2^53, is the limit
+/// of exact numbers, so no value just above it is tried.
 #[test]
 fn bounds_are_those_of_the_parser() {
     let (mut tried, mut wrong) = (0, Vec::new());

@@ -81,7 +81,7 @@ fn sectors_per_track(zone: &PerSurface) -> u32 {
 }
 
 /// Asserts that the relative difference of `is` from `should` is at most `share`.
-fn near(what: &str, is: f64, should: f64, share: f64) {
+fn assert_near(what: &str, is: f64, should: f64, share: f64) {
     let error = (is / should - 1.0).abs();
     assert!(
         error <= share,
@@ -136,7 +136,7 @@ fn the_list_of_drives_is_complete() {
     }
 }
 
-/// Claim T1: do the profiles equal Table 1 of paper T? (Capacities are printed with one or two
+/// Claim T1: do the profiles agree with Table 1 of paper T? (Capacities are printed with one or two
 /// digits; half a unit of the last one is allowed.)
 #[test]
 fn table_1_of_the_track_aligned_extents_paper() {
@@ -155,9 +155,9 @@ fn table_1_of_the_track_aligned_extents_paper() {
     for (name, year, rpm, switch, seek, (outer, inner), tracks, capacity) in rows {
         let (profile, geometry) = drive(name);
         assert_eq!(profile.year, Some(year), "{name}");
-        near(name, mechanics(&profile).rpm, rpm, 0.01);
-        near(name, mechanics(&profile).head_switch_ms, switch, 0.03);
-        near(
+        assert_near(name, mechanics(&profile).rpm, rpm, 0.01);
+        assert_near(name, mechanics(&profile).head_switch_ms, switch, 0.03);
+        assert_near(
             name,
             mean_seek_ms(&profile, profile.geometry.cylinders),
             seek,
@@ -165,9 +165,9 @@ fn table_1_of_the_track_aligned_extents_paper() {
         );
         let zones = &profile.geometry.zones;
         let spt = |i: usize| f64::from(sectors_per_track(&zones[i].sectors_per_track));
-        near(name, spt(0), f64::from(outer), 0.01);
-        near(name, spt(zones.len() - 1), f64::from(inner), 0.01);
-        near(name, geometry.track_count() as f64, f64::from(tracks), 0.01);
+        assert_near(name, spt(0), f64::from(outer), 0.01);
+        assert_near(name, spt(zones.len() - 1), f64::from(inner), 0.01);
+        assert_near(name, geometry.track_count() as f64, f64::from(tracks), 0.01);
         let gb = geometry.capacity().0 as f64 * 512.0 / 1e9;
         match capacity {
             Some((printed, half_a_unit)) => {
@@ -178,23 +178,23 @@ fn table_1_of_the_track_aligned_extents_paper() {
     }
 }
 
-/// Does the main drive's first zone have the mean seek time stated in section 5.2, to which its
-/// extent is fitted, and is the bus time of a track 2 ms?
+/// Is the mean seek time within the main drive's first zone that of section 5.2 of paper T, to
+/// which the zone's width is fitted? Is the bus time of a track 2 ms?
 #[test]
 fn the_first_zone_of_the_main_drive() {
     let (profile, _) = drive("atlas10k2");
     let zone = &profile.geometry.zones[0];
-    near(
+    assert_near(
         "mean seek",
         mean_seek_ms(&profile, zone.last_cylinder + 1),
         2.2,
         0.005,
     );
     let bus_ms = 528.0 * profile.bus.read_sector_ms;
-    near("bus transfer of a track", bus_ms, 2.0, 0.01);
+    assert_near("bus transfer of a track", bus_ms, 2.0, 0.01);
 }
 
-/// Claim P1: do the profiles equal Table 1 of paper P?
+/// Claim P1: do the profiles agree with Table 1 of paper P?
 #[test]
 fn table_1_of_the_track_partition_layout_paper() {
     #[rustfmt::skip]
@@ -231,12 +231,12 @@ fn table_1_of_the_track_partition_layout_paper() {
             SeekSpec::Table { read, .. } => read[read.len() - 1].0,
             _ => cylinders - 1,
         };
-        near(name, seek_ms(seek, cylinders, 1), single, share);
-        near(name, seek_ms(seek, cylinders, farthest), full, share);
+        assert_near(name, seek_ms(seek, cylinders, 1), single, share);
+        assert_near(name, seek_ms(seek, cylinders, farthest), full, share);
     }
 }
 
-/// Do the extracted drives equal DiskSim's zones, except for defects?
+/// Do the extracted drives have the geometry of DiskSim's models, without their defects?
 #[test]
 fn extracted_drives_have_disksims_zones() {
     for (name, model) in [
@@ -336,7 +336,7 @@ fn sizes_of_modern_drives() {
         let (_, geometry) = drive(name);
         assert_eq!(geometry.capacity().0, blocks, "{name}");
         if let Some(tracks) = tracks {
-            near(
+            assert_near(
                 name,
                 geometry.track_count() as f64,
                 f64::from(tracks),

@@ -23,6 +23,7 @@ impl Random {
         self.next().is_multiple_of(n)
     }
 
+    /// Returns a random element of a list that is not empty.
     pub(crate) fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.pick(0..list.len() as u64) as usize]
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Returns the path of a file of the reference data, or `None`, after printing a line, if it is
-/// missing.
+/// Returns the path of a file of reference data. If the file is missing, prints a line and returns
+/// `None`.
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("TRAXTENT_SHARED").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),

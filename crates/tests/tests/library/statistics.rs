@@ -115,7 +115,8 @@ fn steps_of_the_distribution() {
     }
 }
 
-/// Does a shift of every time by d give the demerit d, and a reordering of a sample a demerit of 0?
+/// Does a shift of every time by d give the demerit d, whatever the order of the times, and an
+/// equal sample a demerit of 0? May the samples differ in size?
 #[test]
 fn demerit_of_known_distances() {
     let measured: Vec<f64> = times(10_000, 3).iter().map(|time| time.as_ms()).collect();

@@ -1,7 +1,7 @@
-//! Does the process workload behave like DiskSim's?
+//! Does the synthetic workload behave like DiskSim's?
 //!
-//! The expected values are those that DiskSim 4.0 prints for its example set-ups synthopen,
-//! synthclosed and synthmixed, whose generators are repeated here.
+//! The values that are stated as DiskSim's are those that DiskSim 4.0 prints for its example
+//! set-ups synthopen, synthclosed and synthmixed, whose generators are repeated here.
 
 use traxtent_units::Rng;
 use traxtent_units::{SimTime, Span};
@@ -68,6 +68,7 @@ fn mixed() -> SynthioSpec {
 #[derive(Default)]
 struct Run {
     arrivals: Vec<Arrival>,
+    /// The sum of the response times.
     response_ms: f64,
 }
 
@@ -228,9 +229,11 @@ fn mixed_generators() {
     assert!((late - 49.7).abs() < 0.7, "{late}");
 }
 
-/// Do sequential and local requests have the specified frequencies and distances?
+/// Do sequential requests have the specified share, and the size and operation of their
+/// predecessor? Are all requests whole blocks within the device, and are their sizes distributed as
+/// specified?
 #[test]
-fn shares_of_sequential_and_local_requests() {
+fn sequential_requests_and_sizes() {
     // Only one process, so that each request follows its own predecessor.
     let single = SynthioSpec {
         generators: vec![mixed().generators[0].clone()],
@@ -345,7 +348,8 @@ fn system_calls() {
     assert_eq!(at(1.5), [11.0, 24.0, 37.0]);
 }
 
-/// Does the workload end by time as well as by count, and does the same seed give the same run?
+/// Does the workload end at its time limit? Does the same seed give the same run, and another seed
+/// a different one?
 #[test]
 fn ends_and_repeats() {
     let ended = SynthioSpec {

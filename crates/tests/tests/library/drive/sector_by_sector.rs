@@ -519,7 +519,8 @@ fn begun(case: &Case, drive: &Drive) -> Vec<(u64, u64)> {
     begun
 }
 
-fn number(lbn: u64, begun: &[u64]) -> Vec<(u64, u64)> {
+/// Pairs each time with an LBN; the first LBN is `lbn`.
+fn with_lbns(lbn: u64, begun: &[u64]) -> Vec<(u64, u64)> {
     (lbn..).zip(begun.iter().copied()).collect()
 }
 
@@ -608,7 +609,7 @@ fn reads_equal_a_simulation() {
         let now = naive.ready - case.command;
         let sent = naive.run(&case);
         let done = serve_at(&mut drive, now, read(lbn, sectors as u32));
-        let passed = number(lbn, &sent.begun).split_off(naive.buffered as usize);
+        let passed = with_lbns(lbn, &sent.begun).split_off(naive.buffered as usize);
         assert_eq!(begun(&case, &drive), passed, "{text}");
         assert_eq!(ticks(done.completed), sent.end + case.completion, "{text}");
         let media_end = drive.passes().last().unwrap().end;
@@ -663,7 +664,7 @@ fn reads_that_join_read_ahead_equal_a_simulation() {
         let model = begun(&case, &drive);
         let from = (model[0].0 - lbn) as usize;
         assert!(from as u64 <= ahead, "{text}");
-        assert_eq!(model, number(lbn, &sent.begun).split_off(from), "{text}");
+        assert_eq!(model, with_lbns(lbn, &sent.begun).split_off(from), "{text}");
         assert_eq!(ticks(done.completed), sent.end, "{text}");
     }
     assert!(joined > 100, "only {joined} reads joined read-ahead");
@@ -737,7 +738,7 @@ fn writes_equal_a_simulation() {
         let done = serve_at(&mut drive, now, write(lbn, sectors as u32));
         assert_eq!(
             begun(&case, &drive),
-            number(before, &written.begun),
+            with_lbns(before, &written.begun),
             "{text}"
         );
         let media_end = ticks(drive.passes().last().unwrap().end);
@@ -808,7 +809,7 @@ fn appended_writes_equal_a_simulation() {
         }
         let completed = [first, second].map(|done| ticks(done.completed));
         assert_eq!(completed, full.map(|full| full + case.completion), "{text}");
-        let passed = number(lbn, &head.begun).split_off(sectors[0] as usize);
+        let passed = with_lbns(lbn, &head.begun).split_off(sectors[0] as usize);
         assert_eq!(begun(&case, &drive), passed, "{text}");
     }
 }

@@ -131,7 +131,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Writes, and returns the sectors of the stripes for which there was a plan.
+    /// Writes, and returns the parts of `sectors`, one per stripe, for which there was a plan.
     fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) -> Vec<Range<Lbn>> {
         let (mut plan, mut written) = (StripePlan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {

@@ -6,7 +6,7 @@ use traxtent_units::{Block, Blocks};
 
 use super::{blocks, map, numbers, partition};
 
-/// Does a request end at a boundary even if no block is excluded there?
+/// Are requests clipped and extended at a boundary even if no block is excluded there?
 #[test]
 fn cut_where_traxtents_touch() {
     // Blocks of 8: a boundary at 24, which is also a block boundary, and one at 44 within block 5.
@@ -22,7 +22,7 @@ fn cut_where_traxtents_touch() {
     // Read-ahead from block 1, and from the first block of the next track.
     assert_eq!(request(Extend, 1..2, 1..5), blocks(1..3));
     assert_eq!(request(Extend, 3..4, 3..5), blocks(3..5));
-    // Blocks that are not contiguous in the file, or not dirty, are left alone.
+    // Blocks that are not contiguous in the file, or not dirty, are not included.
     assert_eq!(request(Extend, 7..8, 7..9), blocks(7..9));
     assert_eq!(request(Extend, 7..8, 6..99), blocks(6..10));
     // An excluded block that a file nevertheless contains.

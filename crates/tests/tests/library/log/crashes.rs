@@ -14,7 +14,7 @@ use super::{filled, small_map};
 
 /// A device that is copied, cut and checked at every write and flush.
 #[derive(Clone)]
-struct CrashedDevice {
+struct WatchedDevice {
     device: Device,
     map: TrackMap,
     cleaning: Cleaning,
@@ -26,7 +26,7 @@ struct CrashedDevice {
     watching: bool,
 }
 
-impl Perform for CrashedDevice {
+impl Perform for WatchedDevice {
     fn perform(&mut self, op: LogOp) -> Vec<u8> {
         self.device.perform(op)
     }
@@ -57,9 +57,9 @@ impl Perform for CrashedDevice {
     }
 }
 
-impl CrashedDevice {
-    fn new(map: &TrackMap, config: &LogConfig, rng: Rng) -> CrashedDevice {
-        CrashedDevice {
+impl WatchedDevice {
+    fn new(map: &TrackMap, config: &LogConfig, rng: Rng) -> WatchedDevice {
+        WatchedDevice {
             device: Device::new(map.end()),
             map: map.clone(),
             cleaning: config.cleaning,
@@ -115,11 +115,11 @@ fn found_by(log: &Log, device: &Device) -> Vec<Stamp> {
 }
 
 /// Works for `steps` steps with simulated cuts at every write, and a real one now and then.
-fn work(seed: u64, steps: u64, lies: bool) -> CrashedDevice {
+fn work(seed: u64, steps: u64, lies: bool) -> WatchedDevice {
     let mut rng = Rng::new(seed);
     let map = small_map();
     let config = filled(&mut rng, &map);
-    let watched = CrashedDevice::new(&map, &config, rng.split());
+    let watched = WatchedDevice::new(&map, &config, rng.split());
     let mut worker = Worker::format(&map, watched, &config, rng.split());
     // Ages the log, often until segments are cleaned and used again.
     for _ in 0..rng.below(600) {

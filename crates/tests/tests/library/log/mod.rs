@@ -71,8 +71,8 @@ fn filled(rng: &mut Rng, map: &TrackMap) -> LogConfig {
     config
 }
 
-/// Does a log with up to as many blocks as its map has room for keep its data, and a correct segment
-/// table, over cleaning and reopening?
+/// Does a log with up to as many blocks as its map has room for keep its data, and a correct
+/// segment table, over cleaning and reopening?
 #[test]
 fn keeps_written_data() {
     for seed in 0..testkit::repeats(60) {

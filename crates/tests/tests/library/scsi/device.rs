@@ -28,8 +28,8 @@ impl Device {
         }
     }
 
-    /// Sends a command once the last one is complete. Returns the response and the time that the
-    /// command took.
+    /// Sends a command once the previous one is complete. Returns the response and the time that
+    /// the command took.
     fn send(&mut self, command: &str, data: &[u8]) -> (CommandResponse, Span) {
         let sent = self.now;
         let response = self.server.execute(sent, &hex(command), data);
@@ -108,8 +108,8 @@ fn illegal(code: AdditionalSense, in_command: bool, byte: u16) -> Sense {
     }
 }
 
-/// Are unsupported commands and fields refused with the sense data that the standard specifies,
-/// byte for byte?
+/// Are unsupported commands, invalid fields, LBNs beyond the end and incomplete data refused with
+/// the sense data that the standard specifies?
 #[test]
 fn refusals() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -499,7 +499,7 @@ fn translate(device: &mut Device, request: TranslateRequest) -> Translation {
 }
 
 /// Is every LBN translated to its place and back, with both LBN widths and the bits of remapped
-/// sectors, and is every place without an LBN reported as reserved?
+/// sectors, and is every place without an LBN on the first track reported as reserved?
 #[test]
 fn every_address_translates() {
     let profile = damaged();

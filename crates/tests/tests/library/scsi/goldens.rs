@@ -69,8 +69,8 @@ fn vital_product_data() {
     );
 }
 
-/// Are the designators of a Seagate disk decoded, and encoded to the same bytes (`vpd_dev_id.hex`)?
-/// Its port designators have a protocol field that is ignored, so only some bytes are reproduced.
+/// Are the designators of a Seagate disk decoded (`vpd_dev_id.hex`), and is the first one encoded
+/// to the same bytes? Some of the others have a protocol field, which is ignored.
 #[test]
 fn identification() {
     let bytes = hex("00 83 00 48 01 03 00 08  50 00 c5 00 30 11 cb 2b
@@ -210,7 +210,8 @@ fn sense_data() {
     assert_eq!(sense.field, None);
 }
 
-/// Are commands encoded as in the tables of the standards and manuals?
+/// Are commands encoded as in the tables of the standards and manuals, and decoded from these
+/// bytes?
 #[test]
 fn commands() {
     let blocks = |op, width, lbn, sectors, dpo, fua| {

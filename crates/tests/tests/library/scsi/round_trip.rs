@@ -1,4 +1,4 @@
-//! Encoded values decode to themselves, and arbitrary bytes are decoded or refused.
+//! Encoded values decode to themselves, and truncated commands are refused.
 
 use proptest::prelude::*;
 use traxtent_model::geometry::Place;
@@ -259,7 +259,7 @@ proptest! {
         }
     }
 
-    /// Does sense data decode to itself? The fixed format has room for only 32 bits.
+    /// Does sense data decode to itself? The fixed format has room for only 32 bits of information.
     #[test]
     fn sense_round_trips(sense in sense()) {
         let bytes = sense.encode(SenseFormat::Descriptors);
@@ -307,7 +307,8 @@ proptest! {
         }
     }
 
-    /// Do capacities decode to themselves?
+    /// Do capacities decode to themselves? Does READ CAPACITY(10) state at most 32 bits of the last
+    /// LBN?
     #[test]
     fn capacity_round_trips(
         (last_lbn, logical_bytes) in any::<(u64, u32)>(),

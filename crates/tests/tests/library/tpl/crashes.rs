@@ -27,9 +27,9 @@ fn work(seed: u64, steps: u64, watch: f64, lies: bool) -> User {
     user
 }
 
-/// Does no read return stale data after any sequence of writes, synchronizations, splits, merges,
-/// trims and crashes? Does every crash leave a layout that opens and contains all flushed data,
-/// with equal readable replicas?
+/// Does every read return the data written last, after any sequence of writes, synchronizations,
+/// splits, merges, trims and crashes? Does every crash leave a layout that opens and contains all
+/// flushed data, with equal readable replicas?
 #[test]
 fn no_read_is_stale() {
     let (mut crashes, mut lossy, mut plans) = (0, 0, [0; 4]);

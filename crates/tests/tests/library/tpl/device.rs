@@ -7,7 +7,7 @@ use traxtent_layout::tpl::DeviceStep;
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
 
-pub(super) const SECTOR: usize = 80;
+pub(super) const SECTOR_BYTES: usize = 80;
 
 #[derive(Clone, Default)]
 pub(super) struct Device {
@@ -56,7 +56,7 @@ impl Device {
         match step {
             DeviceStep::Flush => self.flush(),
             DeviceStep::Table { lbn, bytes } => {
-                for (index, sector) in bytes.chunks(SECTOR).enumerate() {
+                for (index, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
                     let at = lbn.0 + index as u64;
                     self.pending.push((at, Sector::Table(sector.to_vec())));
                     look(self);
@@ -108,7 +108,7 @@ impl Device {
             let pending = self.pending.iter().rev().find(|(of, _)| *of == at);
             match pending.map(|(_, sector)| sector).or(self.sectors.get(&at)) {
                 Some(Sector::Table(sector)) => bytes.extend(sector),
-                _ => bytes.extend([0; SECTOR]),
+                _ => bytes.extend([0; SECTOR_BYTES]),
             }
         }
         bytes

@@ -31,8 +31,8 @@ fn bounds(least: u32, most: u32) -> PartitionBounds {
     .unwrap()
 }
 
-/// Returns a configuration with pages of 160 bytes, which hold 64 tracks, in two sectors, so that
-/// they can be torn.
+/// Returns a configuration with pages of 160 bytes, which hold 64 tracks. A page has two sectors,
+/// so that its write can be torn.
 fn config(bounds: PartitionBounds) -> Config {
     Config {
         id: 77,

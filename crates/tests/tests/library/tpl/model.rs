@@ -6,7 +6,7 @@ use traxtent_layout::tpl::{
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
-use super::device::{Device, SECTOR};
+use super::device::{Device, SECTOR_BYTES};
 use super::{config, lbns};
 
 /// The values that a sector may hold after a power cut.
@@ -183,7 +183,7 @@ impl User {
 
     fn split_some(&mut self) {
         let from = self.track();
-        // Some tracks are filled. A request can come before the track's entry is written.
+        // Fills some tracks. Requests can arrive before an entry of the table is written.
         for _ in 0..1 + self.rng.below(3) {
             let Some(track) = self.tpl.splittable(from, PartitionCount::MOST) else {
                 break;
@@ -371,7 +371,7 @@ fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
     let opened = Tpl::open(
         map.clone(),
         lbns(map),
-        SECTOR as u32,
+        SECTOR_BYTES as u32,
         &mut |lbn, sectors| Some(device.bytes(lbn, sectors)),
     );
     let opened = opened.unwrap_or_else(|error| panic!("{error} was found, not a layout"));

@@ -52,8 +52,8 @@ proptest! {
         prop_assert_eq!(shape.home(shape.blocks()), None);
     }
 
-    /// With one region, are the first N/m blocks exactly the blocks that fit with m partitions, and
-    /// is their size that of the tracks divided by m, to within one block per track?
+    /// With one region, are the blocks that fit with m partitions exactly the first ones? Is their
+    /// number that of all blocks divided by m, to within one block per track?
     #[test]
     fn capacity_is_track_size_over_m((shape, regions) in shape()) {
         for count in PartitionCount::ALL {

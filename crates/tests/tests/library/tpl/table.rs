@@ -7,7 +7,7 @@ use traxtent_model::profile::builtin;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
-use super::device::{Device, SECTOR};
+use super::device::{Device, SECTOR_BYTES};
 use super::{bounds, config, lbns, map_of};
 
 /// Returns a layout with room for its first three blocks, its device, and the LBNs of the pages of
@@ -36,7 +36,7 @@ fn formatted(map: &TrackMap) -> (Tpl, Device, Vec<u64>) {
 
 fn open(map: &TrackMap, device: &Device) -> Result<(Tpl, usize), TplError> {
     let mut read = |lbn, sectors| Some(device.bytes(lbn, sectors));
-    let opened = Tpl::open(map.clone(), lbns(map), SECTOR as u32, &mut read)?;
+    let opened = Tpl::open(map.clone(), lbns(map), SECTOR_BYTES as u32, &mut read)?;
     Ok((opened.tpl, opened.repairs.len()))
 }
 
@@ -62,7 +62,7 @@ fn one_damaged_sector_loses_nothing() {
 }
 
 /// Are a page with both copies damaged, a device without a layout, a changed map, and a map that is
-/// too small refused in clear words?
+/// too small refused with the reason?
 #[test]
 fn refused() {
     let map = map_of(150, 90);

@@ -166,7 +166,8 @@ fn biosnoop() {
     assert_eq!(found, [record(489_500_000, Some(10_500_000), 0, request)]);
 }
 
-/// Are names, quotes, separators, headings, comments and empty values read?
+/// Are names, quotes, separators, headings, comments, empty values, completion times, device names,
+/// flushes and forced writes understood?
 #[test]
 fn layouts() {
     let expected = [
@@ -242,7 +243,8 @@ fn layouts() {
     assert_eq!(found[1].request, Request::flush());
 }
 
-/// Do times count from the first record if that is after 3,600 s, and as they are otherwise?
+/// Do times count from the earliest record if it is later than 3,600 s, and are they unchanged
+/// otherwise?
 #[test]
 fn origins() {
     let columns = text("time=1,op=2,lbn=3,sectors=4", &["s"]);
@@ -468,8 +470,8 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// Is any damaged line read or refused, and any specification, without a panic or an endless
-    /// stream?
+    /// Are damaged lines and arbitrary specifications read or refused, without a panic or an
+    /// endless stream?
     #[test]
     fn damaged_columns_are_read_or_refused(
         spec in "(time|completed|response|pause|op|lbn|offset|bytes|device|file|fua|=|,|[0-9]|x){1,12}",

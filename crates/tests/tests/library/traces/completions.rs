@@ -20,6 +20,7 @@ fn times(records: &[TraceRecord]) -> Vec<(u64, u64, Option<u64>)> {
     records.iter().map(one).collect()
 }
 
+/// Reads events that are one millisecond apart.
 fn blkparse(event: BlkparseEvent, lines: &[&str]) -> Vec<(u64, u64, Option<u64>)> {
     let text: String = lines
         .iter()
@@ -34,8 +35,8 @@ fn blkparse(event: BlkparseEvent, lines: &[&str]) -> Vec<(u64, u64, Option<u64>)
     times(&reader.map(Result::unwrap).collect::<Vec<_>>())
 }
 
-/// Does each completion belong to its dispatch: in any order, in parts, for equal ranges, after a
-/// requeue, and not if it failed, is absent, or has the other direction?
+/// Is each dispatch measured by its completion, in any order, in parts, for equal ranges and after
+/// a requeue? Is it not measured if the completion failed, is absent or has the other direction?
 #[test]
 fn blkparse_dispatches_and_completions() {
     use BlkparseEvent::Dispatch;
@@ -86,7 +87,7 @@ fn blkparse_dispatches_and_completions() {
             ],
             &[(8, 0, None), (8, 2000, None)],
         ),
-        // A flush, by itself.
+        // A flush is measured by its own completion.
         (
             &["D FN [x]", "D R 8 + 8 [x]", "C FN 0 [0]", "C R 8 + 8 [0]"],
             &[(0, 0, Some(2000)), (8, 1000, Some(2000))],
@@ -119,7 +120,8 @@ fn blkparse_queued_requests_that_were_merged() {
     assert_eq!(found, expected);
 }
 
-/// Is a trace without completions read in bounded memory, in order, and to its end?
+/// Is a trace without completions, with more requests than the reader holds, read completely and in
+/// order?
 #[test]
 fn blkparse_without_completions() {
     let lines: String = (0..40_000)

@@ -229,7 +229,7 @@ fn a_damaged_line_does_not_hide_the_format() {
 }
 
 /// Is an arrival before that of an earlier record refused with its position, if the format orders
-/// its records?
+/// its records? Is it accepted if the order is not checked?
 #[test]
 fn steps_back_are_refused() {
     use TraceFormat::{DiskSimAscii, FioV3, Spc};
@@ -273,8 +273,8 @@ fn steps_back_are_refused() {
     assert_eq!(reader.filter(Result::is_ok).count(), 2);
 }
 
-/// Are steps back counted, with the first position and the largest distance, if loggers do not
-/// order their records?
+/// In formats that do not order their records, are steps back counted, with the first position and
+/// the largest distance?
 #[test]
 fn steps_back_are_counted() {
     use TraceFormat::{Blkparse, Msr, RequestLog};

@@ -38,8 +38,8 @@ CPU0 (x):
  Reads Queued:           2,       68KiB\t Writes Queued:           6,       17KiB
 ";
 
-/// Returns two records of version 4 and a suspect one, after a header that specifies 1,024-byte
-/// sectors.
+/// Returns an SRT trace: a header that specifies 1,024-byte sectors, and two I/O records with a
+/// suspect one between them, all of version 4.
 fn srt() -> Vec<u8> {
     let mut bytes = b"$$TR_IOREC-1.3 (made up)\ntracedate = \"Sat May 30 00:03:06 1992\";\n\t\tsectorsize  = 1024,\n\x0c".to_vec();
     let record = |kind: u32, words: [u32; 12]| {
@@ -401,7 +401,7 @@ fn request_logs() {
     );
     let measured: Vec<_> = records.iter().map(|record| record.measured).collect();
     assert_eq!(measured, [None, Some(Span::from_ms(3.5)), Some(Span::ZERO)]);
-    // Without its first rows, as after a warm-up.
+    // Numbers of requests that do not begin at 0, as after a warm-up.
     let late = text
         .replace("\n1,0,", "\n11,0,")
         .replace("\n0,0,", "\n10,0,");

@@ -90,7 +90,8 @@ fn replay(format: TraceFormat, text: &str, pace: ReplayPace) -> Result<Vec<f64>,
     }
 }
 
-/// Are records issued at their arrival times, after their pauses, or as fast as they complete?
+/// Are records issued at their arrival times, after their pauses, or as fast as they complete,
+/// depending on the pace?
 #[test]
 fn replay_paces() {
     let recorded = ReplayPace::Recorded { speed: 1.0 };
@@ -138,7 +139,7 @@ fn replay_paces() {
         missing,
         "trace, record 1: no arrival time; choose a replay pace that does not need one"
     );
-    // A damaged record gives an error at its position.
+    // A damaged record gives an error.
     assert!(replay(ascii, "5 0 1 1 1\nx\n", recorded).is_err());
 }
 
