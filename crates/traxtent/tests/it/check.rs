@@ -9,7 +9,8 @@ use testkit::tool;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// Returns an image with partitions of 4 MiB at these sectors, made by sfdisk.
+/// Returns an image with partitions of 4 MiB at these sectors, made by sfdisk, or `None` if sfdisk
+/// is not installed.
 fn image(folder: &TempDir, starts: &[u64]) -> Option<PathBuf> {
     use std::io::Write;
     let sfdisk = testkit::tool("sfdisk")?;
@@ -35,7 +36,8 @@ fn image(folder: &TempDir, starts: &[u64]) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Do severity, `--fail-on`, `--ignore` and `--quiet` determine the exit status as documented?
+/// Is the exit status as documented for severities, `--fail-on`, `--ignore`, invalid options and
+/// files that cannot be read? Does `--quiet` print nothing?
 #[test]
 fn exit_status() {
     let _ = tool!("sfdisk");
@@ -76,7 +78,7 @@ fn exit_status() {
     );
 }
 
-/// Is a target that is given twice a usage error, also under another name?
+/// Is a target that is given twice a usage error, even under another name?
 #[test]
 fn given_twice() {
     let folder = TempDir::new().unwrap();
@@ -165,7 +167,8 @@ fn for_a_drive() {
     assert!(printed.contains(&count), "{count} in {printed}");
 }
 
-/// Does the JSON have the fields documented in docs/reference/check.md?
+/// Does the JSON describe a misaligned partition in the fields that docs/reference/check.md
+/// documents?
 #[test]
 fn schema() {
     let _ = tool!("sfdisk");
@@ -196,8 +199,8 @@ fn schema() {
     assert_eq!(report["tally"]["faults"], 1);
 }
 
-/// Does a collected stack give the same findings on another machine, do several give one row each,
-/// and is a bad file reported as bad input?
+/// Does a collected stack give the same finding without its image, do several stacks give one row
+/// each, and is a bad file reported as bad input?
 #[test]
 fn collected() {
     let _ = tool!("sfdisk");
@@ -270,7 +273,7 @@ fn costs() {
 }
 
 /// Runs a shell script in a directory, with a modelled drive as a block device in `$loop`. Returns
-/// an error if the host lacks the necessary tools, or if the script fails.
+/// its output, or an error if the host lacks the tools or the permission, or if the script fails.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
     for program in ["nbdfuse", "losetup"] {
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
@@ -356,10 +359,10 @@ fn measured_drive() {
     );
 }
 
-/// Is nothing overwritten outside the given range, or while the device is in use, and are refusals
-/// reported?
+/// Is a measurement refused, with the reason, without a block device, a range or a confirmation,
+/// beyond the device's end, and while the device is in use? Is the range then unchanged?
 #[test]
-fn measuring_overwrites_only_the_scratch_range() {
+fn measuring_is_refused() {
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("disk.img");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
@@ -428,13 +431,13 @@ fn measuring_overwrites_only_the_scratch_range() {
     run(&losetup, &["--detach", &node]);
     assert_eq!(busy.status, 3, "{}", busy.err);
     assert!(busy.err.contains("is mounted on"), "{}", busy.err);
-    // Mounting writes to the superblock and the journal; the range lies after both.
+    // Mounting writes to the superblock and the journal, which are outside the range.
     let range = 1000 * 512..2000 * 512;
     assert!(before[range.clone()] == after[range]);
 }
 
-/// Are the extents of a mounted file found by FIEMAP, and compared with the tracks of the drive
-/// that its device models?
+/// Are the extents of a mounted file found by FIEMAP and compared with the tracks of the named
+/// drive, and is the cost given?
 #[test]
 fn mounted_files() {
     let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
@@ -479,8 +482,7 @@ fn mounted_files() {
         .find(of_file)
         .expect("a finding of the file");
     assert_eq!(found["rule"], "track-crossing");
-    // 20 MiB are about a hundred tracks of this drive, so every extent either spans a boundary or
-    // is small.
+    // 20 MiB are more than a hundred tracks of this drive, so at least one extent spans a boundary.
     let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
     assert!(
         crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::guest::Guest;
 
+/// The kernel modules that the guest loads, in order.
 const MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -30,7 +31,7 @@ const MODULES: &[&str] = &[
     "scsi_debug dev_size_mb=64 sector_size=512 zbc=managed zone_size_mb=4 zone_nr_conv=2",
 ];
 
-/// The drives: the name of an image, and its properties.
+/// The drives: the name of an image, and the properties of QEMU's drive.
 const DRIVES: [(&str, &str); 5] = [
     ("one.img", "physical_block_size=4096,rotation_rate=7200"),
     // Two paths to one drive.
@@ -41,6 +42,7 @@ const DRIVES: [(&str, &str); 5] = [
     ("thin.img", "physical_block_size=4096"),
 ];
 
+/// The commands that create the stacks in the guest and check them.
 const SCRIPT: &str = r#"
 export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 $B mkdir -p /etc/lvm /run/lvm /dev/mapper
@@ -114,7 +116,7 @@ fn report(console: &str, name: &str) -> Value {
     let section = console.split(&format!("<<<{name}")).nth(1);
     let text = section.and_then(|rest| rest.split(">>>").next());
     let text = text.unwrap_or_else(|| panic!("{name}:\n{console}"));
-    // The report is surrounded by notes and the line with the verdict.
+    // The report is surrounded by messages and the exit status.
     let json = text.find('{').zip(text.rfind('}'));
     let (from, to) = json.unwrap_or_else(|| panic!("{name}: {text}"));
     serde_json::from_str(&text[from..=to]).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))

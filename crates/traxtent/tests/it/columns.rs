@@ -29,7 +29,7 @@ fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&answer.out).expect("the output is JSON")
 }
 
-/// Simulates an open workload, and returns its folder and figures.
+/// Simulates an open workload, and returns the folder of its `log.csv`, and its figures.
 fn logged() -> (tempfile::TempDir, serde_json::Value) {
     let folder = tempfile::tempdir().unwrap();
     let workload = "mixed,seq=50%,read=60%,size=choice:8/64,count=600,arrive=exp:9ms";
@@ -64,7 +64,7 @@ fn a_log_read_by_its_columns_gives_the_same_simulation() {
         let mut figures = json(folder, &arguments.concat());
         figures["workload"] = expected["workload"].clone();
         assert_eq!(figures, expected, "{columns:?}");
-        // The replay also logs the measured times, which the first run had not.
+        // The last column has the measured times, which the first run did not have.
         let rows = |text: &str| -> Vec<String> {
             let rows = text.lines().skip(1);
             rows.map(|row| row.rsplit_once(',').unwrap().0.to_owned())
@@ -100,7 +100,8 @@ fn a_drive_validates_against_its_own_log() {
     }
 }
 
-/// Is each mistake one line with the right status: a wrong option, a wrong line, no measured times?
+/// Is each mistake reported in one line with the right status: a wrong option, a wrong line, a
+/// missing file, no measured times? Is there a warning about a wrong unit?
 #[test]
 fn mistakes() {
     let (folder, _) = logged();
@@ -176,7 +177,6 @@ fn mistakes() {
         );
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     }
-    // A wrong unit is a warning, once.
     let wrong = [
         &["sim", "hp-c2247", "log.csv"][..],
         &LOG[..3],

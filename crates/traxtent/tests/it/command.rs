@@ -48,7 +48,7 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&prints(arguments)).expect("the output is JSON")
 }
 
-/// Do the verbs have help texts, and are completions and manual pages generated?
+/// Do these verbs have help texts, and are completions and manual pages generated?
 #[test]
 fn help_completions_and_manual_pages() {
     for verb in [
@@ -103,7 +103,7 @@ fn without_the_lab() {
     }
 }
 
-/// Does a usage error give status 2 and a hint on how to continue?
+/// Does a usage error give status 2 and refer to `--help`?
 #[test]
 fn usage() {
     for arguments in [
@@ -123,7 +123,7 @@ fn usage() {
     }
 }
 
-/// Does the command succeed if the reader closes the pipe?
+/// Does the command succeed, without a message, if the reader closes the pipe?
 #[test]
 fn closed_pipe() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))

@@ -1,4 +1,4 @@
-//! `traxtent volume copies` on files: the life of a volume, and refusals.
+//! `traxtent volume copies` on files: volumes from `create` to `destroy`, and refusals.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::command::{Answer, traxtent_in};
 
-/// The size of the file.
+/// The size of the file that serves as the device.
 const BYTES: u64 = 9_100_000 / 512 * 512;
 
 fn copies(folder: &Path, line: &str) -> Answer {
@@ -25,7 +25,7 @@ fn refused(folder: &Path, line: &str, status: i32, with: &str) {
     assert_eq!(answer.err.lines().count(), 1, "{line}: {}", answer.err);
 }
 
-/// Creates a file, and a map of its tracks of 100 sectors each.
+/// Creates a file, and a map with tracks of 100 sectors, the last one shorter.
 fn device(folder: &Path) {
     let sectors = BYTES / 512;
     File::create(folder.join("disk"))
@@ -50,7 +50,7 @@ fn device(folder: &Path) {
 
 /// Can a volume be created, shown and destroyed as the help describes?
 #[test]
-fn a_life() {
+fn created_shown_and_destroyed() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     device(at);
@@ -149,7 +149,7 @@ fn refusals() {
     assert!(fs::read(at.join("disk")).unwrap() == before);
 }
 
-/// Does `volume serve` serve such a volume?
+/// Does `volume serve` serve such a volume, but refuse a control socket?
 #[test]
 fn served() {
     let _ = testkit::tool!("nbdinfo");

@@ -4,7 +4,8 @@ use std::fs;
 
 use super::command::{json, prints};
 
-/// Does the demo write its report, judge every claim, and print the same when it is repeated?
+/// Does the demo write its report, with the claims if this build has the lab, and write the same
+/// report when it is repeated?
 #[test]
 fn writes_a_report() {
     let folder = tempfile::tempdir().unwrap();

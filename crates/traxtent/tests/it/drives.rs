@@ -153,8 +153,8 @@ fn convert_keeps_files() {
     );
 }
 
-/// Can a new drive be used immediately, and a minimal profile in a file without a suffix? Is a new
-/// drive refused if its file exists or its name is a path?
+/// Can a new drive be used immediately, and a minimal profile in a file without an extension? Is a
+/// new drive refused if its file exists or its name is a path?
 #[test]
 fn new_drives() {
     let folder = tempfile::tempdir().unwrap();

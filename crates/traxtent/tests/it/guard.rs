@@ -77,7 +77,7 @@ fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
 }
 
 /// Is a device that is mounted, or that holds a file system or a member of a volume, left unchanged
-/// by every verb that would write to it, and does one line give the reason?
+/// by `serve`, `volume` and `check`, and is the reason given?
 #[test]
 fn serve_file_refuses_a_mounted_device() {
     let _ = testkit::tool!("losetup");
@@ -158,7 +158,7 @@ fn serve_file_refuses_a_mounted_device() {
 }
 
 /// Does every verb refuse to write its output to a block device, even through a link, and is the
-/// device node still there?
+/// device unchanged?
 #[test]
 fn outputs_refuse_block_devices() {
     let _ = testkit::tool!("losetup");
@@ -197,7 +197,7 @@ fn outputs_refuse_block_devices() {
 }
 
 /// Does every verb refuse to overwrite its own input, under any name, and to write two results to
-/// one file? Older results can be replaced.
+/// one file? Can older results be replaced?
 #[test]
 fn outputs_keep_inputs() {
     let folder = TempDir::new().unwrap();
@@ -253,7 +253,7 @@ fn outputs_keep_inputs() {
     for _ in 0..2 {
         assert_eq!(traxtent_in(at, &again).err, "");
     }
-    // The name of a built-in drive, or a line of the grammar, is not a file.
+    // The name of a built-in drive, or a workload given as text, is not an input file.
     for line in [
         "sim atlas10k random,count=9 --log atlas10k --quiet",
         "sim drive.toml random,count=9 --log random,count=9 --quiet",

@@ -32,8 +32,8 @@ fn pages_of_the_commands_are_current() {
     assert_eq!(fs::read_dir(folder).unwrap().count(), pages.len());
 }
 
-/// Does every verb have an exit status, two to five examples and references? Do `--help` and the
-/// manual page show them?
+/// Does the file of every verb in src/manual have the exit status, two to five examples and
+/// references? Does the manual page show them, and `--help` the examples?
 #[test]
 fn every_verb_has_examples() {
     for verb in shown(&root()) {
@@ -82,7 +82,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|verb| !verb.is_hide_set())
 }
 
-/// Returns the file in src/manual.
+/// Returns the text of a verb's file in src/manual.
 fn manual(name: &str) -> String {
     let path = testkit::workspace().join(format!("crates/traxtent/src/manual/{name}.md"));
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -165,7 +165,7 @@ fn usage(command: &Command) -> String {
     forms.collect::<Vec<_>>().join("\n")
 }
 
-/// Appends a table for each heading.
+/// Appends a table of arguments for each heading of the help.
 fn arguments(command: &Command, page: &mut String) {
     let shown = command
         .get_arguments()

@@ -10,8 +10,8 @@ use testkit::shared_data;
 
 use super::command::{json, prints, traxtent, traxtent_in};
 
-/// Is the list of tracks equal to that of DiskSim's own layout code, byte for byte, for every
-/// layout?
+/// Is the list of tracks of ten DiskSim models equal, byte for byte, to that of DiskSim's own
+/// layout code?
 #[test]
 fn csv_equals_disksim() {
     let data = shared_data!("disksim");
@@ -45,7 +45,7 @@ fn csv_equals_disksim() {
     }
 }
 
-/// Do the three formats describe the same tracks?
+/// Do CSV and JSON describe the same tracks, and does the text have a line for each?
 #[test]
 fn formats_agree() {
     let csv = prints(&["map", "hp-c2247", "--format", "csv"]);
@@ -103,7 +103,8 @@ fn reads_its_own_list() {
     );
 }
 
-/// Is a drive's map the same from its file as from its model?
+/// Is a drive's map the same from its file as from its model? Is a damaged file, or one of another
+/// format version, refused?
 #[test]
 fn map_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,7 +178,8 @@ fn diff() {
     assert_eq!((answer.status, answer.out.as_str()), (0, ""));
 }
 
-/// Does mke2fs accept the list of blocks, and do files use none of them?
+/// Does mke2fs accept the list of blocks, and does a file that fills most of the file system use
+/// none of them?
 #[test]
 fn badblocks_for_mke2fs() {
     let (mke2fs, dumpe2fs) = (system_tool("mke2fs"), system_tool("dumpe2fs"));
@@ -231,7 +233,6 @@ fn badblocks_for_mke2fs() {
             ],
         );
         assert_eq!(run(&dumpe2fs, &["-b", image]), blocks);
-        // A file that fills most of it uses none of them.
         let large = folder.path().join("large");
         fs::write(&large, vec![7; (BLOCKS * block_size * 9 / 10) as usize]).unwrap();
         let write = format!("write {} large", large.display());
@@ -249,8 +250,8 @@ fn system_tool(name: &str) -> Option<std::path::PathBuf> {
     testkit::tool(name).or_else(|| there.exists().then_some(there))
 }
 
-/// Are block sizes that are not whole sectors, partitions beyond the map, and options without an
-/// effect refused?
+/// Are block sizes that are not whole sectors, partitions beyond the map, options without an
+/// effect, and invalid names and ranges refused?
 #[test]
 fn refusals() {
     for (arguments, says) in [
@@ -351,8 +352,8 @@ fn draws_the_serpentine() {
     assert!(svg.contains("sectors on the track") && !svg.contains("cylinder"));
 }
 
-/// Is the picture of every built-in drive small enough to send, with its zones and an enlarged
-/// part?
+/// Does the picture of every built-in drive have less than 200 kB, and show its zones and an
+/// enlarged part?
 #[test]
 fn draws_whole_drives() {
     const MOST_BYTES: usize = 200_000;

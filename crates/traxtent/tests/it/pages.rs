@@ -11,14 +11,14 @@ use super::command::{prints, traxtent};
 /// The script that runs in each page and reports its measurements.
 const SCRIPT: &str = include_str!("pages.js");
 
-/// The widths of a phone and of a screen.
-const WIDTHS: [u32; 2] = [420, 1200];
+/// The widths of a phone and of a screen, in pixels.
+const WIDTHS_PX: [u32; 2] = [420, 1200];
 
 /// The minimum contrast of text (WCAG 2.1, 1.4.3).
-const CONTRAST: f64 = 4.5;
+const CONTRAST_MIN: f64 = 4.5;
 
 /// The minimum size of text in pixels.
-const SIZE: f64 = 11.0;
+const TEXT_MIN_PX: f64 = 11.0;
 
 /// At each width, in light and dark mode, can all text be read without scrolling sideways, and is
 /// the console free of errors?
@@ -54,14 +54,18 @@ fn pages_are_readable() {
             .skip(1)
             .filter_map(|rest| serde_json::from_str(rest.split("</pre>").next()?).ok())
             .collect();
-        assert_eq!(found.len(), pages.len() * WIDTHS.len(), "{errors}\n{dom}");
+        assert_eq!(
+            found.len(),
+            pages.len() * WIDTHS_PX.len(),
+            "{errors}\n{dom}"
+        );
         for page in found {
             let number = |name: &str| page[name].as_f64().unwrap();
             assert_eq!(page["dark"], dark, "{page}");
             assert!(number("texts") > 100.0, "{page}");
             assert!(number("scroll") <= number("width"), "{page}");
-            assert!(number("least") >= CONTRAST, "{page}");
-            assert!(number("small") >= SIZE, "{page}");
+            assert!(number("least") >= CONTRAST_MIN, "{page}");
+            assert!(number("small") >= TEXT_MIN_PX, "{page}");
         }
     }
 }
@@ -94,7 +98,7 @@ fn wrapper(pages: &[String]) -> String {
     for page in pages {
         let page = page.replace("</body>", &format!("<script>{SCRIPT}</script></body>"));
         let page = page.replace('&', "&amp;").replace('"', "&quot;");
-        for width in WIDTHS {
+        for width in WIDTHS_PX {
             body += &format!(
                 "<iframe width=\"{width}\" height=\"900\" style=\"border:0\" srcdoc=\"{page}\"></iframe>\n"
             );

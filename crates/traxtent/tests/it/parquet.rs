@@ -13,7 +13,7 @@ fn open(path: &Path) -> SerializedFileReader<File> {
     SerializedFileReader::new(File::open(path).unwrap()).unwrap()
 }
 
-/// Runs a command twice, and returns the readers of its CSV and Parquet files.
+/// Runs a command twice, and returns the text of its CSV file and a reader of its Parquet file.
 fn both(folder: &Path, arguments: &[&str]) -> (String, SerializedFileReader<File>) {
     let [csv, parquet] = ["a.csv", "a.parquet"].map(|name| folder.join(name));
     for path in [&csv, &parquet] {
@@ -87,7 +87,7 @@ fn request_log() {
     assert_eq!(units["response_ms"], "ms");
 }
 
-/// Does a log of several runs have the columns that identify them, and more than one row group?
+/// Does a log of several runs have the same content as CSV, in more than one row group?
 #[test]
 fn log_of_a_sweep() {
     let folder = tempfile::tempdir().unwrap();

@@ -39,7 +39,8 @@ fn adds_up() {
     }
 }
 
-/// Does the text show both placements side by side, and is it the same each time?
+/// Does the text show both placements side by side, with more streams if aligned, and is it the
+/// same each time?
 #[test]
 fn side_by_side() {
     let arguments = atlas(&["--rounds", "300"]);

@@ -57,7 +57,8 @@ fn finds_the_tracks() {
     assert!(text.contains("a probe by tree"), "{text}");
 }
 
-/// Is a region of a drive probed from the first track that begins in it?
+/// Is a region of a drive probed from the first track that begins in it to the end of the track in
+/// which it ends, by translation and by timing? Is a region beyond the drive refused?
 #[test]
 fn region() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +83,6 @@ fn region() {
     let list = run(&["map", "a.map", "--format", "csv"]).out;
     // Tracks of 528 sectors.
     assert_eq!(list.lines().nth(1), Some("1056,528"), "{list}");
-    // The whole track in which the region ends.
     assert_eq!(list.lines().last(), Some("4752,528"), "{list}");
     let answer = run(&[
         "probe",
@@ -219,7 +219,8 @@ fn failed_after_the_search() {
     assert!(!checkpoint.exists());
 }
 
-/// Is a valid old map confirmed, and the first moved boundary of another reported?
+/// Is a valid old map confirmed, is a boundary that has moved reported, and is another drive's map
+/// refused?
 #[test]
 fn checks_an_old_map() {
     let folder = tempfile::tempdir().unwrap();
@@ -324,7 +325,7 @@ fn refusals() {
     }
 }
 
-/// Is a device that the user cannot read refused? Is a mounted one refused with `--destructive`,
+/// Is an image that the user cannot read refused? Is a mounted device refused with `--destructive`,
 /// before anything is written?
 #[test]
 fn devices_that_must_not_be_touched() {
@@ -383,7 +384,7 @@ fn devices_that_must_not_be_touched() {
     assert!(before == after);
 }
 
-/// Is a drive that does not translate probed by timing, with the same map in the end, whatever the
+/// Is a drive that does not translate probed by timing, with the correct map with and without
 /// noise, and is an old map of it also verified by timing?
 #[test]
 fn by_timing() {
@@ -441,7 +442,7 @@ fn by_timing() {
     );
 }
 
-/// Is a device that does not rotate distinguished from a disk, with the reason and exit status 1?
+/// Is an image file distinguished from a rotating disk, with the reason and exit status 1?
 #[test]
 fn image_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -52,7 +52,7 @@ fn doubtful_boundaries() {
     assert_eq!(object["doubtful"], 0);
 }
 
-/// Is a remapped sector within a track counted, by translation and by timing?
+/// Are all remapped sectors counted, by translation and by timing?
 #[test]
 fn a_remapped_sector_is_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn a_remapped_sector_is_counted() {
     let drive = (0..100)
         .map(random_drive)
         .find(has_moved)
-        .expect("some drive has one");
+        .expect("some drive has remapped sectors");
     fs::write(folder.path().join("a.toml"), drive.profile.to_toml()).unwrap();
     for algorithm in ["tree", "angle"] {
         let options = [

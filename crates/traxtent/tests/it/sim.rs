@@ -187,7 +187,8 @@ fn compressed_logs() {
     assert!(unpacked == plain);
 }
 
-/// Is a trace the same compressed with gzip, with zstd, and with its format named?
+/// Does a trace give the same figures compressed with gzip or zstd, or with its format named, and
+/// other figures with `--replay` or `--speed`?
 #[test]
 fn compressed_traces() {
     let folder = tempfile::tempdir().unwrap();
@@ -425,7 +426,7 @@ fn disksim_set_ups() {
 /// Are the mean response times of DiskSim's arrays close to those that DiskSim's own script prints?
 /// For `synthraid5`, these are means of the requests to the disks; for `syntharrays`, of the
 /// requests to the arrays. With DiskSim's own arrivals both are within 3 %, as docs/results/raid.md
-/// states; with ours, the mean of five seeds has itself an uncertainty of about 3 %.
+/// states; with ours, the mean of five seeds itself has an uncertainty of about 3 %.
 #[test]
 fn arrays_of_disksim() {
     let data = shared_data!("disksim");

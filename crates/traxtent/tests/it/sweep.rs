@@ -58,8 +58,8 @@ fn rows() {
     assert_eq!(text.lines().count(), 5 + 6);
 }
 
-/// Is a note printed for a sweep of schedulers only if they never choose among requests? Does it
-/// name the reason?
+/// Is a note printed for a sweep of schedulers or queue depths only if it has no effect? Does the
+/// note name the reason?
 #[test]
 fn schedulers_without_a_choice() {
     let schedulers = "queue.scheduler=fcfs,sptf";

@@ -40,8 +40,9 @@ fn no_worse_than_disksim() {
     }
 }
 
-/// With the buffer's figures of the results page, do model and drive agree read by read on what is
-/// in the buffer? The figures were found in these traces, so this guards them and predicts nothing.
+/// With the buffer's settings on the results page, do model and drive agree, for all but 1 or 1.5 %
+/// of the reads, on what is in the buffer? The settings were found in these traces, so this guards
+/// against regressions and predicts nothing.
 #[test]
 fn hits_agree() {
     let data = shared_data!("disksim");
@@ -61,7 +62,7 @@ fn hits_agree() {
         "cache.read_ahead.max_from_request_start=true",
     ];
     let dropped = ["cache.drop_delivered=true", "cache.segments=2"];
-    // The trace, its figures, and the bound on the share of reads that differ.
+    // The trace, its settings, and the bound on the share of reads that differ.
     let drives: [(&str, Vec<&str>, f64); 7] = [
         ("atlas10k", whole_track.to_vec(), 0.01),
         ("atlas_III", [&whole_track[..], &sequential].concat(), 0.01),
@@ -84,7 +85,8 @@ fn hits_agree() {
     }
 }
 
-/// Are traces without parameters, and parameters without traces, reported?
+/// Are traces without parameters, and parameters without traces, reported? Are the other pairs
+/// compared, even if a file is broken or missing?
 #[test]
 fn incomplete_pairs_are_reported() {
     let data = shared_data!("disksim");

@@ -1,4 +1,4 @@
-//! `traxtent volume` on files: the life of a volume, its maps and status, and refusals.
+//! `traxtent volume` on files: volumes from `create` to `destroy`, maps, status, and refusals.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -12,6 +12,7 @@ use traxtent_units::Sectors;
 
 use crate::command::{Answer, traxtent_in};
 
+/// Creates sparse files of 8 MiB.
 pub(crate) fn files(folder: &Path, names: &[&str]) {
     for name in names {
         File::create(folder.join(name))
@@ -21,6 +22,7 @@ pub(crate) fn files(folder: &Path, names: &[&str]) {
     }
 }
 
+/// Runs `traxtent volume` with the words of a line.
 pub(crate) fn volume(folder: &Path, line: &str) -> Answer {
     let arguments: Vec<&str> = ["volume"]
         .into_iter()
@@ -29,6 +31,8 @@ pub(crate) fn volume(folder: &Path, line: &str) -> Answer {
     traxtent_in(folder, &arguments)
 }
 
+/// Runs `traxtent volume`, which must succeed, and returns its output as JSON, or null if it is
+/// text.
 pub(crate) fn good(folder: &Path, line: &str) -> serde_json::Value {
     let answer = volume(folder, line);
     assert_eq!(answer.status, 0, "{line}: {}", answer.err);
@@ -36,7 +40,8 @@ pub(crate) fn good(folder: &Path, line: &str) -> serde_json::Value {
 }
 
 /// If each member of a RAID-1 went on without the other, are both named as split, whatever their
-/// generations, and is neither replaced by the other without a warning that its data is lost?
+/// generations? Is replacing one with the other refused, with a warning about its data, unless
+/// forced?
 #[test]
 fn members_that_went_on_without_each_other() {
     let folder = TempDir::new().unwrap();
@@ -81,7 +86,7 @@ fn members_that_went_on_without_each_other() {
 
 /// Can a volume be created, scrubbed, degraded, repaired and destroyed as its help describes?
 #[test]
-fn a_life() {
+fn created_repaired_and_destroyed() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c", "d"]);
@@ -165,7 +170,8 @@ fn a_life() {
     assert_eq!(volume(at, "status a c d").status, 2);
 }
 
-/// Is each kind of wrong member refused with its reason, without writing anything?
+/// Are unusable members and invalid options refused with the reason, without writing to the other
+/// members?
 #[test]
 fn refusals() {
     let folder = TempDir::new().unwrap();
@@ -368,8 +374,8 @@ fn maps_and_members() {
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
 }
 
-/// Is each track map read from an undamaged copy, wherever it is, and is the member named whose map
-/// has none?
+/// Is each track map read if any of its copies is undamaged? Otherwise, is the member named to
+/// which it belongs?
 #[test]
 fn damaged_maps() {
     let folder = TempDir::new().unwrap();
@@ -546,7 +552,7 @@ fn status_shows_all_members() {
     }
 }
 
-/// Does `create` name the journal's share and the unused space of larger members, and are sizes
+/// Does `create` print the journal's share and the unused space of larger members, and are sizes
 /// written with units in text and in bytes in JSON?
 #[test]
 fn space_of_unequal_members() {

@@ -1,5 +1,6 @@
-//! Faults that once lost data, each with a test that is named after it: members with changed
-//! content, scrubs that guess which data is right, and superblocks that are not read.
+//! Former faults of volumes, each with a test that is named after it: members with changed content,
+//! scrubs that guess which data is right, journals without a bound, and superblocks that are not
+//! found.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -40,7 +41,7 @@ fn load(folder: &Path, bytes: usize, members: &[&str]) -> Vec<u8> {
     back
 }
 
-fn one_line(answer: &Answer) {
+fn assert_one_line(answer: &Answer) {
     assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
 }
 
@@ -50,8 +51,8 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all_at(bytes, at).unwrap();
 }
 
-const MIRRORS: &str = "create --level raid-1 --chunk 64K --journal 4M";
-const PARITY: &str = "create --level raid-5 --chunk 64K --journal 2M";
+const CREATE_RAID_1: &str = "create --level raid-1 --chunk 64K --journal 4M";
+const CREATE_RAID_5: &str = "create --level raid-5 --chunk 64K --journal 2M";
 
 /// Fault 1: an old copy of a member is accepted as current. Is it reported as stale, with both
 /// generations, by every verb that would use it, without writing anything?
@@ -60,7 +61,10 @@ fn an_old_copy_of_a_member_is_accepted() {
     let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    for (create, members) in [(MIRRORS, &["a", "b"][..]), (PARITY, &["a", "b", "c"])] {
+    for (create, members) in [
+        (CREATE_RAID_1, &["a", "b"][..]),
+        (CREATE_RAID_5, &["a", "b", "c"]),
+    ] {
         let names = members.join(" ");
         for name in members {
             let _ = fs::remove_file(at.join(name));
@@ -105,7 +109,7 @@ fn an_old_copy_of_a_member_is_accepted() {
             let says = "a: stale: an old copy of member 0 with generation ";
             assert!(refused.err.contains(says), "{verb}: {}", refused.err);
             assert!(refused.err.contains("; the volume has "), "{}", refused.err);
-            one_line(&refused);
+            assert_one_line(&refused);
         }
         for (name, before) in members.iter().zip(before) {
             assert!(
@@ -134,7 +138,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c"]);
-    good(at, &format!("{PARITY} a b c"));
+    good(at, &format!("{CREATE_RAID_5} a b c"));
     full_file(&at.join("data"), 8 << 20);
     store(at, "data", &["a", "b", "c"]);
     let file = File::options().write(true).open(at.join("b")).unwrap();
@@ -149,7 +153,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     );
     let left = ["a", "b", "c"].map(|name| fs::read(at.join(name)).unwrap());
     let data_of = |member: &[u8]| member[(3 << 20)..(7 << 20)].to_vec();
-    // The same holds after starts that write superblocks.
+    // Twice, because the first start may write superblocks.
     for _ in 0..2 {
         let scrub = volume(at, "scrub a b c");
         assert_eq!(scrub.status, 1, "{}", scrub.err);
@@ -164,7 +168,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
                 "{}",
                 refused.err
             );
-            one_line(&refused);
+            assert_one_line(&refused);
         }
         assert_eq!(volume(at, "status a b c").status, 1);
     }
@@ -181,7 +185,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
         assert_eq!(refused.status, 2, "{line}: {}", refused.err);
         let says = "member 1: one of its superblocks was missing";
         assert!(refused.err.contains(says), "{line}: {}", refused.err);
-        one_line(&refused);
+        assert_one_line(&refused);
     }
     for (name, left) in ["a", "b", "c"].iter().zip(&left) {
         assert!(
@@ -206,7 +210,7 @@ fn a_scrub_overwrites_two_good_copies() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c"]);
-    good(at, &format!("{MIRRORS} a b c"));
+    good(at, &format!("{CREATE_RAID_1} a b c"));
     full_file(&at.join("data"), 2 << 20);
     store(at, "data", &["a", "b", "c"]);
     let place = 5 << 20;
@@ -261,7 +265,7 @@ fn a_scrub_overwrites_two_good_copies() {
 
 /// Fault 2: the very first scrub computed parity from arbitrary content. Is the initial sync a
 /// separate step, by a verb or by the first server? Is its state reported, and is a start without a
-/// member refused before the sync has ended?
+/// member refused before the sync has ended, unless it is forced?
 #[test]
 fn the_first_scrub_is_a_sync() {
     let _ = testkit::tool!("nbdcopy");
@@ -271,7 +275,7 @@ fn the_first_scrub_is_a_sync() {
         full_file(&at.join(name), 8 << 20);
         overwrite(&at.join(name), 0, &[0; 8192]);
     }
-    let made = good(at, &format!("{PARITY} --force --json a b c"));
+    let made = good(at, &format!("{CREATE_RAID_5} --force --json a b c"));
     assert_eq!(made["synced_stripes"], 0);
     assert!(
         volume(at, "status a b c")
@@ -307,7 +311,7 @@ fn the_first_scrub_is_a_sync() {
             "{line}: {}",
             refused.err
         );
-        one_line(&refused);
+        assert_one_line(&refused);
     }
     let synced = good(at, "sync --json a b c");
     assert!(synced["synced_sectors"].as_u64() > Some(0), "{synced}");
@@ -322,7 +326,7 @@ fn the_first_scrub_is_a_sync() {
         full_file(&at.join(name), 8 << 20);
         overwrite(&at.join(name), 0, &[0; 8192]);
     }
-    good(at, &format!("{MIRRORS} --force x y"));
+    good(at, &format!("{CREATE_RAID_1} --force x y"));
     let program = env!("CARGO_BIN_EXE_traxtent");
     let script = format!(
         "until {program} volume status --json $control | grep -q '\"done\": *true'; do sleep 0.1; done"
@@ -356,7 +360,7 @@ fn a_journal_without_bound() {
         "{}",
         refused.err
     );
-    one_line(&refused);
+    assert_one_line(&refused);
     assert_eq!(volume(at, "status a b").status, 2, "it wrote");
     good(at, "create --level raid-1 --chunk 64K --journal 1G a b");
     good(at, "assemble a b");
@@ -369,7 +373,7 @@ fn the_second_superblock_of_a_file_that_grew() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b"]);
-    good(at, &format!("{MIRRORS} a b"));
+    good(at, &format!("{CREATE_RAID_1} a b"));
     let grow = File::options().write(true).open(at.join("a")).unwrap();
     grow.set_len(9 << 20).unwrap();
     assert_eq!(volume(at, "status a b").status, 0);

@@ -389,8 +389,8 @@ impl Drop for Detached {
     }
 }
 
-/// Is a rate without its unit refused, and is it reported if the server has ended? Does the next
-/// server remove leftover sockets, but no other files?
+/// Is a rate without its unit refused as too low? Is a control socket without a server reported?
+/// Does the next server remove such sockets, but neither other files nor sockets in use?
 #[test]
 fn a_forgotten_unit_and_a_server_that_ended() {
     let folder = TempDir::new().unwrap();
@@ -430,7 +430,7 @@ fn a_forgotten_unit_and_a_server_that_ended() {
     drop(alive);
 }
 
-/// A program that shows a file and can be stopped.
+/// A running nbdfuse, which shows a file. A signal stops it, so that the file does not respond.
 struct Hangable(Child, PathBuf);
 
 impl Hangable {
@@ -542,7 +542,10 @@ fn serve_ends_while_a_member_hangs() {
                 break status;
             }
             let took = begun.elapsed();
-            assert!(took < Duration::from_secs(10), "it runs after {took:?}");
+            assert!(
+                took < Duration::from_secs(10),
+                "it still runs after {took:?}"
+            );
             thread::sleep(Duration::from_millis(10));
         };
         println!(
