@@ -91,8 +91,8 @@ fn edges_do_not_drift() {
     }
 }
 
-/// Do a track's sectors follow each other without a gap? Do their durations add up to one revolution
-/// and differ by at most a picosecond?
+/// Do a track's sectors follow each other without a gap? Do their durations add up to one
+/// revolution and differ by at most a picosecond?
 #[test]
 fn sectors_share_the_revolution() {
     for (mechanics, track) in odd_tracks() {

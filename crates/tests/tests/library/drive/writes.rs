@@ -126,7 +126,8 @@ fn data_must_arrive_before_a_faster_track_passes() {
     assert_completions(&p(0.5), &[(0.0, write(19, 51))], &[35.5]);
 }
 
-/// Is the settling time, positive or negative, added to the seek of a write, and to nothing else?
+/// Is the settling time, positive or negative, added to the seek before a write, but not to that
+/// before a read?
 #[test]
 fn settling_lengthens_or_shortens_the_way_to_a_write() {
     // Slot 0 of cylinder 1 passes at 3.0 ms.
