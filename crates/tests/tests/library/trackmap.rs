@@ -81,7 +81,8 @@ fn small() -> MapFile {
     }
 }
 
-/// Is the text equal to the one in the documentation, byte for byte?
+/// Is the text of a map file the same as in the documentation, byte for byte, and does it parse to
+/// the same map file?
 #[test]
 fn golden() {
     let expected = "\
@@ -125,7 +126,7 @@ checksum: ";
 }
 
 proptest! {
-    /// Does any map, with arbitrary notes, parse to itself from its file?
+    /// Does the text of any map file, with arbitrary notes, parse to the same map file?
     #[test]
     fn written_and_read(
         first in 0..1_000_000_u64,
@@ -305,7 +306,8 @@ fn errors() {
     }
 }
 
-/// Does a search resume only from its own checkpoint of the same drive, after the last track?
+/// Does a search resume after the last track of its checkpoint, and only if the checkpoint is
+/// incomplete and belongs to the same drive and the same search?
 #[test]
 fn resuming() {
     let file = small();
@@ -372,12 +374,13 @@ fn builtin_drives() {
             assert_eq!(read.tracks.track(mapped.index), Some(mapped));
         }
         println!("{name}: {} tracks, {} bytes", map.tracks.len(), text.len());
-        // These drives have only zones, surfaces and serpentines.
+        // No built-in drive has slipped sectors, which would make track sizes irregular.
         assert!(text.len() < 4096, "{name}: {} bytes", text.len());
     }
 }
 
-/// Is the file of a drive of 20 TB smaller than 10 MiB, even with a hundred thousand bad sectors?
+/// Is the file of a 20 TB drive smaller than 10 MiB, even with about 100,000 slipped sectors, and
+/// does it parse to the same tracks?
 #[test]
 fn twenty_terabytes() {
     const SLIPS: u64 = 100_000;

@@ -9,7 +9,7 @@ use traxtent_workload::{
     WorkloadError, WorkloadSpec,
 };
 
-/// Tracks of 100, 101, 102, 100, 101, … sectors, in two zones with equal numbers of tracks.
+/// Tracks of 100, 101, 102, 100, 101, … sectors, in two zones with about equal numbers of tracks.
 struct Tracks {
     starts: Vec<u64>,
 }
@@ -58,7 +58,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Do whole-track requests begin and end with a track, and do unaligned ones begin anywhere?
+/// Do aligned whole-track requests begin and end with a track, do unaligned ones begin anywhere,
+/// and does `offset` count from the start of a track?
 #[test]
 fn track_alignment() {
     let tracks = Tracks::new(200);
@@ -92,7 +93,8 @@ fn track_alignment() {
     );
 }
 
-/// Does a sequential workload of whole tracks visit every track in order, and begin again?
+/// Does a track-aligned sequential workload visit every track in order and then begin again, both
+/// with whole tracks and with parts of tracks?
 #[test]
 fn sequential_tracks() {
     let tracks = Tracks::new(7);
@@ -312,7 +314,8 @@ fn sequential_requests_continue() {
     assert!(all.iter().all(|request| request.lbn.0 % 8 == 0));
 }
 
-/// Are sizes whole, at least 1, and rounded up to their multiple?
+/// Are sizes positive multiples of `round`, uniform ones equally frequent, and sizes in bytes
+/// converted to sectors?
 #[test]
 fn sizes() {
     let drive = CapacityOnly(Sectors(1_000_000_000));
@@ -336,7 +339,7 @@ fn sizes() {
     assert_eq!(requests("random,size=1MiB", &drive, 1)[0].sectors, 2048);
 }
 
-/// Are values that do not fit the drive refused with the bound, and values at the bound accepted?
+/// Are values that do not fit the drive refused with the reason, and values at the bound accepted?
 #[test]
 fn misfits() {
     let drive = Tracks::new(10);
@@ -418,7 +421,8 @@ fn fingerprint(requests: impl IntoIterator<Item = (u64, Request)>) -> u64 {
     hash
 }
 
-/// Returns the arrivals of a workload on a drive that takes 5 ms for any request, one at a time.
+/// Returns the arrivals of a workload, with their times in picoseconds, on a drive that takes 5 ms
+/// for any request, one at a time.
 fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     let spec: WorkloadSpec = text.parse().unwrap();
     let mut source = Synthetic::new(&spec, 512, tracks).unwrap();
@@ -442,7 +446,7 @@ fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     }
 }
 
-/// Does the same seed give the same requests, in this version and later ones?
+/// Does each seed still give the requests and times that it gave in earlier versions?
 #[test]
 fn goldens() {
     let tracks = Tracks::new(5000);
@@ -482,7 +486,7 @@ fn goldens() {
     }
 }
 
-/// Do addresses stay the same if only read share, pace or count change?
+/// Do addresses and sizes stay the same if only the read share, the pace or the count changes?
 #[test]
 fn addresses_do_not_depend_on_other_values() {
     let tracks = Tracks::new(500);
@@ -498,7 +502,8 @@ fn addresses_do_not_depend_on_other_values() {
     assert_eq!(places("random,count=400")[..], base[..400]);
 }
 
-/// Does an open workload keep its rate, and a closed one its number of outstanding requests?
+/// Does an open workload keep its rate, and a closed one its number of outstanding requests and its
+/// think time? Is a request at the end time issued, but no later one?
 #[test]
 fn paces() {
     let drive = CapacityOnly(Sectors(1_000_000));
@@ -527,7 +532,8 @@ fn paces() {
 }
 
 proptest! {
-    /// Do all requests lie in their region and have the right alignment, for any specification?
+    /// For any specification that fits the drive, do all requests lie in their region and have the
+    /// right alignment?
     #[test]
     fn requests_stay_in_their_region(
         tracks in 2..60usize, seed: u64,
@@ -557,7 +563,7 @@ proptest! {
         }
     }
 
-    /// Is every number drawn below its bound, for bounds of any size?
+    /// Is every number drawn below its bound, for bounds of any size, and every fraction below 1?
     #[test]
     fn a_draw_is_below_its_bound(seed: u64, bound in 1..=u64::MAX) {
         let mut rng = Rng::new(seed);

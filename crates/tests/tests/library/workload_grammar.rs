@@ -1,4 +1,4 @@
-//! Workload grammar 2: accepted texts, and the error messages for refused ones.
+//! The workload grammar: accepted texts and tables, and the error messages for refused ones.
 
 use proptest::prelude::*;
 use traxtent_workload::{
@@ -36,7 +36,7 @@ fn units_of_bytes() {
     }
 }
 
-/// Does every key set its field?
+/// Do keys set the fields of a specification?
 #[test]
 fn keys_are_read() {
     let read = spec(
@@ -110,7 +110,8 @@ fn toml_equals_the_line() {
     );
 }
 
-/// Does a table of grammar 1 give the requests that it gave before `align` was `size` by default?
+/// Is `align` by default `none` in a table of grammar 1, as it was before grammar 2, but not in
+/// other tables?
 #[test]
 fn grammar_1_starts_at_any_sector() {
     let table =
@@ -145,9 +146,10 @@ fn documentation_agrees() {
     WorkloadSpec::from_toml(toml).unwrap();
 }
 
-/// Is each refusal one line that names the key, the value and the values expected?
+/// Is each refusal one line that gives the reason, and does the one for an unknown key list all
+/// keys?
 #[test]
-fn refusals_name_key_value_and_bound() {
+fn refusals_give_the_reason_in_one_line() {
     for (text, expected) in [
         (
             "",
@@ -233,7 +235,7 @@ fn refusals_name_key_value_and_bound() {
     );
 }
 
-/// Is a number in another base refused with a message that does not contradict itself?
+/// Is a TOML number in another base refused with a message that expects a decimal one?
 #[test]
 fn toml_numbers_are_decimal() {
     let error = WorkloadSpec::from_toml("kind = \"random\"\nsize = 0x10\n").unwrap_err();

@@ -17,7 +17,8 @@ use uuid::Uuid;
 use super::memory::{Drive, Memory, SECTOR, interleave, wait};
 use super::setup::{Setup, assembled, open, setup_of, setup_with_journal, surveyed};
 
-/// Returns a superblock of a RAID-5 of three members, some of which have failed.
+/// Returns the superblock of member `index` of a RAID-5 of three members. It marks the members in
+/// `failed` as failed.
 fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
     let entry = |member: usize| MemberEntry {
         id: Uuid::from_u128(member as u128 + 1),
@@ -165,8 +166,8 @@ fn an_old_copy_is_stale() {
         three([pair(0, 5, 5), pair(1, 6, 6), pair(2, 6, 6)]),
         stale(0, 5, 6)
     );
-    // Member 1 has its second superblock of round 7. It is written only after every member has its
-    // first one, which member 0 lacks.
+    // Member 1 has its second superblock of round 7. A second superblock is written only after
+    // every member has its first one, but member 0 has none of round 7.
     assert_eq!(
         three([pair(0, 6, 6), pair(1, 7, 7), pair(2, 7, 6)]),
         stale(0, 6, 7)
@@ -197,7 +198,7 @@ fn an_old_copy_is_stale() {
         three([pair(0, 6, 6), damaged(1, 7), pair(2, 6, 6)]),
         undecided(0, 6, 1, 7)
     );
-    // The others decide.
+    // The undamaged second superblocks decide.
     assert_eq!(
         three([pair(0, 4, 4), damaged(1, 6), pair(2, 6, 6)]),
         stale(0, 4, 6)
@@ -216,10 +217,9 @@ fn an_old_copy_is_stale() {
 /// a member refused as stale if the others continued without it in the middle of its round?
 #[test]
 fn members_that_were_used_apart() {
-    let says = |index, generation, failed: &[usize]| Ok(member(index, generation, failed));
     let alone = |index, failed: &[usize]| SuperblockPair {
-        first: says(index, 8, failed),
-        second: says(index, 8, failed),
+        first: Ok(member(index, 8, failed)),
+        second: Ok(member(index, 8, failed)),
     };
     for order in [[0, 1], [1, 0]] {
         let sides = order.map(|index| alone(index, &[1 - index, 2]));
@@ -270,8 +270,9 @@ fn members_that_were_used_apart() {
     }
 }
 
-/// Are members that continued without each other split, whatever their generations, also once one
-/// side has replaced the other? Is a member stale instead if one history explains its table?
+/// Are members that continued without each other refused as split, whatever their generations, even
+/// if one side has replaced the other's member? Is a member refused as stale instead if a single
+/// history explains all tables?
 #[test]
 fn members_that_were_used_apart_to_other_generations() {
     let alone = |index: usize, generation, failed: &[usize], replaced: &[usize]| {
@@ -302,7 +303,7 @@ fn members_that_were_used_apart_to_other_generations() {
         // Member 0 was replaced on the other side.
         split(&alone(0, one, &[1], &[]), &alone(1, other, &[], &[0]));
     }
-    // A member that was declared failed continued.
+    // Member 1 continued although member 0 had declared it failed.
     split(&alone(0, 5, &[1], &[]), &alone(1, 6, &[], &[]));
     // Not split: a member that only missed writes, or that began a round and did not rely on it.
     let begun = SuperblockPair {
@@ -343,14 +344,14 @@ fn members_that_were_used_apart_to_other_generations() {
     );
 }
 
-/// The events in the life of a volume.
+/// An event in the life of a volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Life {
     /// Members stay unchanged.
     Calm,
     /// A member is declared failed.
     Failed(usize),
-    /// A member refuses writes after this many operations.
+    /// A member refuses writes after this many writes and flushes.
     Refuses(usize, u64),
 }
 
@@ -358,28 +359,28 @@ enum Life {
 #[derive(Clone)]
 struct Moment {
     drives: Vec<Drive>,
-    /// The generation of the last round that had ended.
+    /// The generation of the last round of superblock writes that had ended.
     ended: u64,
 }
 
-/// Opens, writes to and stops a volume a few times. Returns its members after every operation that
-/// changes something.
+/// Opens, writes to and stops a volume three times, with `life` in the second. Returns its members
+/// after every write and flush.
 fn lives(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
     let moments = RefCell::new(Vec::new());
     let mut drives = made.drives.clone();
     let mut ended = 1;
-    for round in 0..3 {
-        let life = if round == 1 { life } else { Life::Calm };
+    for session in 0..3 {
+        let life = if session == 1 { life } else { Life::Calm };
         let memory = Memory::new(drives, Some(rng.split()));
-        let rounds = RefCell::new(ended);
+        let last_round = RefCell::new(ended);
         let task = async {
             let superblock = assembled(&made.array, surveyed(&&memory).await);
             let array = made.array.clone();
             let volume = Volume::open(array, &memory, superblock, WriteHole::Closed);
             let volume = volume.await.unwrap();
-            let note = || *rounds.borrow_mut() = volume.snapshot().superblock.generation;
+            let note = || *last_round.borrow_mut() = volume.snapshot().superblock.generation;
             note();
-            let data = vec![round as u8 + 1; SECTOR];
+            let data = vec![session as u8 + 1; SECTOR];
             volume.write(Lbn(0), &data).await.unwrap();
             volume.flush().await.unwrap();
             if let Life::Failed(member) = life {
@@ -401,12 +402,12 @@ fn lives(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
                 last = count;
                 moments.borrow_mut().push(Moment {
                     drives: memory.drives.borrow().clone(),
-                    ended: *rounds.borrow(),
+                    ended: *last_round.borrow(),
                 });
             }
             false
         });
-        ended = *rounds.borrow();
+        ended = *last_round.borrow();
         drives = memory.drives.into_inner();
         drives.iter_mut().for_each(|drive| drive.refuses = false);
     }
@@ -423,15 +424,15 @@ fn pairs_of(drives: &[Drive]) -> Vec<SuperblockPair> {
     wait(read_superblocks(&&memory, &devices))
 }
 
-/// Returns the members that should be assembled: all except those dropped in the last completed
-/// round. The next round may have completed since.
+/// Returns the members that should be assembled: all that have not failed according to round
+/// `ended` or, if no superblock of it is left, the oldest later round.
 fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
     let both = pairs
         .iter()
         .flat_map(|pair| pair.first.iter().chain(&pair.second));
     let later = both.filter(|superblock| superblock.generation >= ended);
     let table = later.min_by_key(|superblock| superblock.generation);
-    let table = table.expect("nothing is written below the last round");
+    let table = table.expect("a superblock of the last round or a later one is left");
     let states = table.members.iter().enumerate();
     states
         .filter(|(_, member)| member.state != MemberState::Failed)
@@ -439,7 +440,7 @@ fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
         .collect()
 }
 
-/// The numbers of states and of old copies tested, and of copies refused.
+/// The numbers of states and old copies tested, and of copies refused.
 #[derive(Debug, Default)]
 struct Tally {
     crashes: u64,
@@ -448,8 +449,8 @@ struct Tally {
 }
 
 /// Simulates crashes at a moment: in every way if up to ten writes are pending, otherwise in 1,024
-/// random ones. Asserts that the current members are assembled, and that every older copy of a
-/// member is refused.
+/// random ones. Asserts that the current members are assembled, and that a copy of a member from
+/// before the last round is refused, with `with_damage` also if any one superblock is damaged.
 fn crash(
     moment: &Moment,
     older: &[Vec<SuperblockPair>],
@@ -478,7 +479,7 @@ fn crash(
         let pairs = pairs_of(&left);
         tally.crashes += 1;
         let mut expected = current(&pairs, moment.ended);
-        // A round may appear to have ended, without a member that it dropped.
+        // The next round may have proceeded so far that it has dropped a member.
         let (members, assembly) = loop {
             let of = |index: &usize| pairs[*index].clone();
             let members: Vec<SuperblockPair> = expected.iter().map(of).collect();
@@ -536,10 +537,10 @@ fn crash(
     }
 }
 
-/// Is every current member assembled after a crash in any order of writing superblocks, for 2 to 5
-/// members? Is every copy of a member that is older than the last round refused if another member
-/// remains to compare it with? With 2 or 3 members, even if one superblock of any member is
-/// damaged?
+/// After a crash at any time, whichever pending writes are lost, are all current members assembled,
+/// for 2 to 5 members? Is every copy of a member that is older than the last round refused if
+/// another member remains to compare it with? With 2 or 3 members, even if one superblock of any
+/// member is damaged?
 #[test]
 fn no_old_copy_is_believed_after_any_crash() {
     let mut tally = Tally::default();
@@ -614,8 +615,8 @@ fn a_member_that_returns_is_stale() {
     }
 }
 
-/// Is a failure during operation recorded before the request that the member missed completes? The
-/// member is stale if it returns after the server was killed.
+/// Is a failure during operation recorded before the request that the member missed completes, so
+/// that the member is stale if it returns after the server was killed?
 #[test]
 fn a_failure_is_recorded_before_the_request_completes() {
     for level in [Level::Raid1, Level::Raid5] {
@@ -666,10 +667,10 @@ fn the_second_superblock_of_a_member_that_grew() {
         if destroyed.end > SECTOR {
             continue;
         }
-        // Without the other members, only from the remains.
+        // Without the other members, the remains of the first superblock must give its place.
         let alone = pairs_of(&drives[..1]);
-        let hit = destroyed.end <= 128;
-        assert_eq!(alone[0].second.is_ok(), hit, "{destroyed:?}");
+        let suffices = destroyed.end <= 128;
+        assert_eq!(alone[0].second.is_ok(), suffices, "{destroyed:?}");
     }
 }
 
@@ -780,8 +781,8 @@ fn a_record_that_no_member_takes() {
     }
 }
 
-/// Does a write to a volume whose journal is too small for a stripe state the journal's size, and a
-/// size that suffices?
+/// If the journal is too small for a stripe, does the error of a write state the journal's size and
+/// the smallest size that suffices?
 #[test]
 fn a_journal_too_small_for_a_stripe() {
     let written = |journal| {

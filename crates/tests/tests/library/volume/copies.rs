@@ -85,13 +85,16 @@ fn open(memory: &Memory) -> Result<Volume<'_>, CopiesError> {
     wait(ReplicatedVolume::open(memory, found))
 }
 
-/// The history of a sector: the values written to it, oldest first; the first that may be found
-/// after a crash; the last acknowledged one; whether a write is outstanding.
+/// The history of a sector.
 #[derive(Clone, Debug)]
 struct History {
+    /// The values written to the sector, oldest first.
     values: Vec<u64>,
+    /// The index of the oldest value that may be found after a crash.
     durable: usize,
+    /// The index of the last acknowledged value.
     acknowledged: usize,
+    /// True while a write is outstanding.
     busy: bool,
 }
 
@@ -114,7 +117,7 @@ struct Model {
 
 type Shared = Rc<RefCell<Model>>;
 
-/// Returns the value of a sector, all of whose words must agree. 0 is zeros.
+/// Returns the value of a sector, and asserts that all its words agree. Zeros have the value 0.
 fn value(bytes: &[u8]) -> u64 {
     let value = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
     let same = bytes.chunks_exact(8).all(|word| word == &bytes[..8]);
@@ -205,22 +208,22 @@ fn acknowledged(one: &History) -> usize {
     one.acknowledged
 }
 
-/// Records that values older than these can no longer be found.
+/// Records that values older than these can no longer be found after a crash.
 fn settled(model: &Shared, sectors: std::ops::Range<usize>, durable: &[usize]) {
     for (one, durable) in model.borrow_mut().sectors[sectors].iter_mut().zip(durable) {
         one.durable = one.durable.max(*durable);
     }
 }
 
-/// Runs the background work, and yields to the clients in between.
-async fn worker(volume: &Volume<'_>, bits: u64) {
-    for _ in 0..bits {
+/// Runs `steps` steps of the background work, and yields to the clients after each.
+async fn worker(volume: &Volume<'_>, steps: u64) {
+    for _ in 0..steps {
         volume.work().await.expect("background work succeeds");
         later().await;
     }
 }
 
-/// Returns the content of a volume, and asserts that all readable replicas agree.
+/// Returns the content of a volume, and asserts that all current replicas agree with it.
 fn all(volume: &Volume<'_>) -> Vec<u64> {
     let mut bytes = vec![0; volume.capacity().0 as usize * SECTOR];
     wait(volume.read(Lbn(0), &mut bytes)).expect("the read succeeds");
@@ -244,7 +247,8 @@ fn all(volume: &Volume<'_>) -> Vec<u64> {
     values
 }
 
-/// Runs rounds of several clients with background work. Each round ends with a crash.
+/// Runs rounds of several clients with background work. Each round ends with a crash or, if all are
+/// done, sometimes with a stop.
 fn rounds(seed: u64, count: u64) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
@@ -292,7 +296,7 @@ fn rounds(seed: u64, count: u64) {
                 "sector {sector}: {found} was found, not {one:?}"
             );
         }
-        // The content does not change back.
+        // Background work does not change the content.
         for _ in 0..rng.below(100) {
             wait(volume.work()).expect("background work succeeds");
         }
@@ -350,7 +354,7 @@ fn bad_sectors_are_repaired() {
             if count == PartitionCount::ONE {
                 continue;
             }
-            // No run as long as a partition holds two replicas.
+            // No run as long as a partition contains two replicas of a sector.
             let length = u64::from(tpl.shape().share(track, count)) * 2;
             let first = sectors.first_lbn.0 + rng.below(sectors.sectors.0 - length);
             bad.extend(first as usize..(first + length) as usize);
@@ -363,7 +367,7 @@ fn bad_sectors_are_repaired() {
         while volume.due().is_some() {
             wait(volume.work()).expect("background work succeeds");
         }
-        // Replicas that have not been read yet are found bad when they are read.
+        // A replica that has not been read yet is found bad only when it is read.
         let tpl = volume.layout();
         assert_eq!(tpl.stale_count(), 0);
         wait(volume.read(Lbn(0), &mut bytes)).expect("replicas hold it");
@@ -521,8 +525,8 @@ fn refused() {
     );
 }
 
-/// If a page of the table cannot be written, does the volume stop writing, and can its data still
-/// be read?
+/// If a page of the table cannot be written, do writes fail, and is the old data still read, also
+/// after the volume is opened again?
 #[test]
 fn a_table_that_cannot_be_written() {
     let (memory, held, mut rng) = filled(5);

@@ -1,10 +1,9 @@
-//! All states in which a crash can leave the members of a volume, including the loss of any one
+//! The states in which a crash can leave the members of a volume, including the loss of any one
 //! member.
 //!
 //! A workload of concurrent writes, reads and flushes runs on a tiny volume and is interrupted. Of
 //! the writes since each member's last flush, any subset may have become durable, the last one
-//! torn: all subsets of up to 8 writes, samples beyond. Each state is recovered with all members
-//! and without each of them.
+//! torn. A random selection of these states is recovered, each with all members or without one.
 
 use std::cell::RefCell;
 use std::num::NonZero;
@@ -22,13 +21,14 @@ use traxtent_volume::{Repair, Volume, VolumeError, WriteHole};
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
 use super::setup::{Setup, assembled, open, setup, surveyed};
 
-/// The largest number of pending writes for which all subsets are tried.
+/// The largest number of pending writes for which states are selected from all subsets, without
+/// repetition.
 const ALL_SUBSETS: usize = 8;
-/// The number of workloads.
+/// The number of workloads, unless the test runs as a soak.
 const SEEDS: u64 = 400;
 /// The maximum number of states examined for each workload.
 const STATES: u64 = 120;
-/// The number of subsets tried if more than [`ALL_SUBSETS`] writes are pending.
+/// The number of random subsets to select from if more than [`ALL_SUBSETS`] writes are pending.
 const SAMPLES: u64 = 256;
 
 /// The content that the volume may have.
@@ -47,7 +47,7 @@ struct History {
     /// All values ever written. A read that began before a flush may return a value that the flush
     /// has made impossible after a crash.
     ever: Vec<u64>,
-    /// The number of values that were acknowledged, counted from the oldest.
+    /// The number of values up to and including the last acknowledged one.
     acknowledged: usize,
     /// True while a write is outstanding.
     busy: bool,
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Returns the bytes of a value in a sector.
+/// Returns the content that stands for `value` in `sector`.
 fn stamp(sector: u64, value: u64) -> [u8; SECTOR] {
     let mut bytes = [0; SECTOR];
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -178,16 +178,16 @@ async fn client(volume: &Volume<&Memory>, model: Shared, seed: u64, requests: u6
     }
 }
 
-/// Events besides the workload.
+/// An event besides the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     /// Nothing else happens.
     Calm,
-    /// A member fails during use.
+    /// A member fails during the workload.
     Pulled,
-    /// A member has failed before.
+    /// A member has failed before the workload.
     Degraded,
-    /// A member has failed before and is being rebuilt.
+    /// A member has failed before the workload and is being rebuilt.
     Rebuilding,
     /// Some sectors cannot be read.
     BadSectors,
@@ -214,8 +214,9 @@ struct Moment {
     event: Event,
 }
 
-/// Runs a workload and records moments after the given numbers of operations that change something.
-/// Returns the total number of such operations, the volume at its start, and whether it was synced.
+/// Runs a workload, records moments after the numbers of writes and flushes in `at`, and ends after
+/// the last. If `at` is empty, the workload runs to its end. Returns the number of writes and
+/// flushes carried out, the volume at its start, and whether it was synced.
 fn run(
     seed: u64,
     level: Level,
@@ -373,16 +374,16 @@ fn check(
                     .bad
                     .iter()
                     .any(|bad| sectors.contains(bad));
-                // If a member was pulled a moment before, its stripes in flight have not been
-                // settled without it.
+                // If a member was pulled just before the crash, stripes in flight have not yet been
+                // recovered without it.
                 let is_pulled = moment.event == Event::Pulled && moment.failed.contains(&member);
                 if !is_bad && lost != Some(member) && !is_pulled {
                     return Err(format!(
                         "sector {sector} of member {member} is reported lost without need"
                     ));
                 }
-                // All writes to the sector since the flush count as in flight: none of them was
-                // durable.
+                // All writes to the sector since the last flush count as in flight, because none of
+                // them need be durable.
                 if history.values.len() == 1 {
                     return Err(format!(
                         "sector {sector} is reported lost, but no write to it was outstanding"
@@ -594,7 +595,7 @@ fn nothing_flushed_is_lost() {
     );
 }
 
-/// Does the test detect that nothing closes the write hole?
+/// Do these checks detect an open write hole in at least 20 of 100 workloads?
 #[test]
 fn without_a_journal_data_is_lost() {
     for level in [Level::Raid5, Level::Raid1] {

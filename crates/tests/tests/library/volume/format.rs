@@ -7,7 +7,7 @@ use traxtent_volume::superblock::{
 };
 use uuid::Uuid;
 
-/// Version 1, which must stay readable: the bytes before the padding zeros.
+/// A superblock of version 1, which must stay readable, without the zeros that pad it.
 const GOLDEN: &[u8] = include_bytes!("superblock-1.bin");
 
 fn example() -> Superblock {
@@ -54,8 +54,8 @@ fn golden() {
     assert_eq!(Superblock::decode(&bytes), Ok(example()));
 }
 
-/// Is every flipped byte detected? With a corrected checksum, is each either refused or decoded to
-/// a superblock that decodes to itself again?
+/// Is every flipped byte detected? With a corrected checksum, is the superblock either refused or
+/// decoded to one that survives encoding and decoding?
 #[test]
 fn flipped_bytes() {
     let bytes = example().encode();
@@ -72,7 +72,8 @@ fn flipped_bytes() {
     }
 }
 
-/// Is each kind of invalid content refused for its own reason?
+/// Does decoding distinguish bytes that are not a superblock, another version and impossible
+/// values?
 #[test]
 fn refusals() {
     assert_eq!(

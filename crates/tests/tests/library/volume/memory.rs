@@ -8,15 +8,16 @@ use std::task::{Context, Poll, Waker};
 use traxtent_units::Rng;
 use traxtent_volume::{Action, Failed, MemberIo, Op};
 
+/// The size of a sector in bytes.
 pub(super) const SECTOR: usize = 512;
 
-/// A drive on which nothing is durable before a flush. In a crash, any of the writes since then may
-/// have become durable, the last one in part, sector by sector.
+/// A drive on which no write is certain to be durable before a flush. In a crash, any of the writes
+/// since the last flush may have become durable, the last of those in part, sector by sector.
 #[derive(Clone)]
 pub(super) struct Drive {
     pub(super) visible: Vec<u8>,
     durable: Vec<u8>,
-    /// The position and data of each pending write, in order.
+    /// The byte offset and the data of each pending write, in order.
     pub(super) pending: Vec<(usize, Vec<u8>)>,
     /// True if every operation fails.
     pub(super) gone: bool,
@@ -75,7 +76,7 @@ impl Drive {
 /// The members of a volume in memory.
 pub(super) struct Memory {
     pub(super) drives: RefCell<Vec<Drive>>,
-    /// The number of operations so far that change something.
+    /// The number of writes and flushes carried out so far.
     pub(super) count: Cell<u64>,
     /// The source of random orders and delays. Without it, operations are carried out in order and
     /// immediately.
@@ -185,10 +186,10 @@ pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Tasks that are polled in random order.
+/// Tasks for [`interleave`].
 pub(super) type Tasks<'a> = Vec<Pin<Box<dyn Future<Output = ()> + 'a>>>;
 
-/// Polls tasks until all are done, or `stop` returns true after a step.
+/// Polls tasks in random order until all are done, or `stop` returns true after a step.
 pub(super) fn interleave(mut tasks: Tasks<'_>, rng: &mut Rng, mut stop: impl FnMut() -> bool) {
     let mut context = Context::from_waker(Waker::noop());
     let mut steps = 0;
@@ -198,7 +199,7 @@ pub(super) fn interleave(mut tasks: Tasks<'_>, rng: &mut Rng, mut stop: impl FnM
             drop(tasks.swap_remove(index));
         }
         steps += 1;
-        assert!(steps < 1_000_000, "no task makes progress");
+        assert!(steps < 1_000_000, "the tasks do not end");
         if stop() {
             return;
         }

@@ -15,7 +15,8 @@ const SECTORS: Repair = Repair {
     ..Repair::NONE
 };
 
-fn from(member: usize) -> Repair {
+/// As [`SECTORS`], and takes the data of `member` as right if there is no majority.
+fn preferring(member: usize) -> Repair {
     Repair {
         preferred: Some(member),
         ..SECTORS
@@ -94,7 +95,7 @@ fn a_flipped_byte_among_three_copies() {
         assert_eq!((difference.rows, difference.repaired), (Sectors(1), false));
         assert!(data_of(&made, &memory) == flipped, "the scrub wrote");
         // The two others outvote this member even if it is named as right.
-        let found = scrub(&made, &volume, from(victim));
+        let found = scrub(&made, &volume, preferring(victim));
         assert!(found[1].differences[0].repaired);
         assert!(data_of(&made, &memory) == good);
         assert!(
@@ -105,7 +106,8 @@ fn a_flipped_byte_among_three_copies() {
     }
 }
 
-/// Are two replicas that differ left unchanged until a side is named?
+/// Are two replicas that differ left unchanged until one is named as right, and does the other then
+/// become equal to it?
 #[test]
 fn two_copies_that_differ() {
     for named in 0..2 {
@@ -122,7 +124,7 @@ fn two_copies_that_differ() {
             assert!(!found[2].differences[0].repaired);
             assert!(data_of(&made, &memory) == flipped, "{repair:?} wrote");
         }
-        assert!(scrub(&made, &volume, from(named))[2].differences[0].repaired);
+        assert!(scrub(&made, &volume, preferring(named))[2].differences[0].repaired);
         let now = data_of(&made, &memory);
         assert!(now[0] == [&flipped, &good][named][0]);
         assert!(
@@ -234,8 +236,8 @@ fn a_sync_continues_after_a_lost_sector() {
     }
 }
 
-/// For any number of replicas with any damage, is the majority restored, sector by sector, where
-/// there is one, and is everything else left unchanged?
+/// For 2 to 5 replicas with random damage, is each sector restored to the content that more than
+/// half of them have, and left unchanged if there is none?
 #[test]
 fn majorities() {
     let (mut outvoted, mut tied) = (0, 0);
@@ -293,8 +295,8 @@ fn majorities() {
     );
 }
 
-/// Is nothing repaired while a member is doubtful, and does this state last until its data is
-/// declared good?
+/// Is every repair refused while a member is doubtful, and does this state last over restarts until
+/// the superblocks are repaired?
 #[test]
 fn no_repair_while_a_member_is_doubtful() {
     let mut rng = Rng::new(10);
@@ -307,7 +309,7 @@ fn no_repair_while_a_member_is_doubtful() {
     memory.drives.borrow_mut()[1].visible[second..].fill(0);
     for _ in 0..2 {
         let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
-        for repair in [SECTORS, PARITY, from(0)] {
+        for repair in [SECTORS, PARITY, preferring(0)] {
             let refused = wait(volume.scrub(0, repair));
             assert_eq!(refused, Err(VolumeError::Doubtful { member: 1 }));
         }
@@ -329,7 +331,7 @@ fn no_repair_while_a_member_is_doubtful() {
 }
 
 /// If a member refuses the parity or the replica that a sync or a repair writes to it, is the
-/// member marked failed, so that the stripe is not taken as synced?
+/// member marked failed? Otherwise the stripe would count as synced.
 #[test]
 fn refused_writes() {
     for (seed, level) in (0..60).zip([Level::Raid1, Level::Raid4, Level::Raid5].iter().cycle()) {

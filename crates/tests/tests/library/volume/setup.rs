@@ -105,7 +105,7 @@ pub(super) fn setup_with_journal(level: Level, count: usize, journal: u64, rng: 
     }
 }
 
-/// Returns the superblocks of the drives that can be read.
+/// Returns the superblocks of the drives with at least one that can be read.
 pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
     let device = |drive: &Drive| {
         let sectors = drive.visible.len() / SECTOR;
@@ -117,7 +117,7 @@ pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
     found
 }
 
-/// Assembles the members found, except those that the others have dropped.
+/// Assembles the members found, except stale ones, by force.
 pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superblock {
     loop {
         match assemble(&found, true) {

@@ -15,7 +15,9 @@ use super::setup::setup;
 /// Drives, one of which may have no room for some of its sectors.
 struct Thin<'a> {
     memory: &'a Memory,
+    /// A member, and its sectors that have no room.
     full: RefCell<Option<(usize, Range<Lbn>)>>,
+    /// The number of writes that reached the members.
     writes: Cell<usize>,
 }
 
@@ -45,7 +47,8 @@ impl MemberIo for &Thin<'_> {
     }
 }
 
-/// Writes while part of a member has no room, then with room.
+/// Asserts that writes fail with [`VolumeError::NoSpace`] while the journal or the data area of a
+/// member has no room, and that a write succeeds afterwards.
 fn refused_without_room(level: Level, seed: u64, journal: bool) {
     let made = setup(level, &mut Rng::new(seed));
     let memory = Memory::new(made.drives, None);
