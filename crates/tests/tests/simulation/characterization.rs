@@ -51,7 +51,7 @@ fn is_close(residual: &Residual) -> bool {
     residual.mean_error().abs() < 0.01 && residual.relative_demerit() < 0.02
 }
 
-/// Asserts that a fit meets the bounds.
+/// Asserts that a fit meets the bounds for each of the three workloads.
 fn assert_close(name: &str, residuals: &[Residual]) {
     assert_eq!(residuals.len(), 3, "{name}");
     for residual in residuals {
@@ -363,7 +363,8 @@ fn seek_curves() {
     }
 }
 
-/// Is every layout order found, with its surfaces and width, if the drive translates addresses?
+/// Is the layout order of each built-in drive found, with its surfaces and width, if the drive
+/// translates addresses?
 #[test]
 fn layout_orders_are_found() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {

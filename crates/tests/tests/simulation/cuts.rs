@@ -1,5 +1,5 @@
-//! Is a power cut reproducible: do the same commands in the same order and the same seed leave the
-//! same bytes?
+//! Is a power cut reproducible: do the same commands in the same order leave the same bytes, if the
+//! seed is the same?
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ use traxtent_server::service::BlockService;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
+/// The number of sectors, from LBN 0, that commands write.
 const SECTORS: u64 = 2048;
 
 /// Returns a drive of 32 MiB with a cache of 64 KiB, so that some writes reach the media without a
@@ -51,7 +52,8 @@ fn commands(seed: u64) -> Vec<(Command, Vec<u8>)> {
         .collect()
 }
 
-/// Returns the state of a disk on the virtual clock after a cut.
+/// Returns the report of a power cut on a disk on the virtual clock, and the bytes left. `work` is
+/// the seed of the commands.
 fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     let mut disk = Disk::new(&drive()).unwrap();
     for (command, data) in commands(work) {
@@ -69,7 +71,8 @@ fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     (format!("power-cut, {cut}"), left)
 }
 
-/// Returns the state of a served drive's file after a cut through the control socket.
+/// Returns the report of a power cut on a served drive, ordered through the control socket, and the
+/// bytes left in the drive's file.
 fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);

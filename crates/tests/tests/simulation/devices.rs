@@ -1,4 +1,4 @@
-//! Real devices without a spindle, and paths that are not devices.
+//! Image files and loop devices, which have no spindle, and paths that are not disks.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,6 +13,7 @@ use traxtent_units::{Lbn, Sectors};
 /// An image file that is deleted after the test.
 pub(crate) struct Image(pub(crate) PathBuf);
 
+/// The size of an image in sectors of 512 bytes.
 pub(crate) const SECTORS: u64 = 65_536;
 
 impl Image {
@@ -56,7 +57,7 @@ impl Drop for Loop {
     }
 }
 
-/// Asserts that a device is refused as a rotating disk because of measured values, not because of a
+/// Asserts that a device is refused as not rotating because of measured values, not because of a
 /// timer tick or a cache.
 fn assert_nothing_turns(device: &mut dyn Target) {
     let error = qualify(device).unwrap_err();
@@ -79,8 +80,8 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     assert!(is_too_fast || has_no_period, "{why:?}");
 }
 
-/// Is the size of an image file given in sectors, and is the file refused as a rotating disk, with
-/// the reasons?
+/// Is the size of an image file given in sectors, and is the file refused as not rotating, with the
+/// reasons?
 #[test]
 fn an_image_file_does_not_turn() {
     let image = Image::new("image-file");
@@ -91,7 +92,7 @@ fn an_image_file_does_not_turn() {
     assert_nothing_turns(&mut device);
 }
 
-/// Is a loop device refused as a rotating disk? Is it detected that an image file backs a loop
+/// Is a loop device refused as not rotating? Is it detected that an image file backs a loop
 /// device, and that another program holds the device?
 #[test]
 fn a_loop_device_does_not_turn() {
@@ -131,7 +132,8 @@ fn a_loop_device_does_not_turn() {
     assert_eq!(in_use(&device.0), None);
 }
 
-/// Does a block device's target serve only reads within its bounds, without force unit access?
+/// Does a block target serve only reads of 1 to 131,072 sectors within the device, without force
+/// unit access?
 #[test]
 fn only_reads_within_bounds_are_served() {
     let image = Image::new("bounds");
@@ -191,7 +193,7 @@ fn a_device_that_shrinks_is_gone() {
     assert!(matches!(error, TargetError::Gone(_)), "{error}");
 }
 
-/// Is each path that is not a disk refused in one line that says what it is?
+/// Is each path that is not a disk refused in one line that gives the reason?
 #[test]
 fn paths_that_are_not_disks_are_refused() {
     let empty = Image::new("empty");

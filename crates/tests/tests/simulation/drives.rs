@@ -32,7 +32,7 @@ impl Drive {
     }
 }
 
-/// Returns every built-in drive that has tracks.
+/// Returns every built-in drive that has mechanics.
 pub(crate) fn built_in() -> impl Iterator<Item = Drive> {
     names().filter(|name| *name != "instant").map(|name| {
         Drive::new(
@@ -42,7 +42,7 @@ pub(crate) fn built_in() -> impl Iterator<Item = Drive> {
     })
 }
 
-/// The reference models, by their paths without extension.
+/// The reference models, by their paths below `disksim` without extension.
 pub(crate) const MODELS: [&str; 11] = [
     "atlas10k",
     "atlas_III",

@@ -150,7 +150,7 @@ fn drives_do_not_disturb_each_other() {
     }
 }
 
-/// Does the host queue requests that exceed the depth, and submit them in its own order?
+/// Does the host queue requests that exceed the depth, and submit them in its scheduler's order?
 #[test]
 fn the_host_orders_requests_beyond_the_depth() {
     let lbns = [9_000_000, 100, 5_000_000, 7_000_000, 3_000_000];

@@ -24,8 +24,8 @@ fn off(qualified: &QualifiedMethod, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }
 
-/// Is VERIFY chosen on every drive with a spindle, and is the measured revolution accurate to one
-/// part in ten thousand?
+/// Is VERIFY chosen on every built-in drive with a spindle, and is the measured revolution accurate
+/// to one part in ten thousand?
 #[test]
 fn every_drive_turns() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
@@ -38,7 +38,7 @@ fn every_drive_turns() {
     }
 }
 
-/// Returns the ways in which a drive can treat VERIFY, force unit access and cache settings, each
+/// Returns ways in which a drive can treat VERIFY, force unit access and cache settings, each
 /// with the best timing method that remains.
 fn cache_behaviours() -> impl Iterator<Item = (Faults, TimingMethod)> {
     use Compliance::{Ignores, Obeys, Refuses};
@@ -188,7 +188,8 @@ impl Target for Ticking {
     }
 }
 
-/// Is a timer of 250 Hz, which completes like a disk of 15,000 RPM, distinguished from a spindle?
+/// Is a device that completes requests at the ticks of a 250 Hz timer, the rate of a disk of 15,000
+/// RPM, distinguished from a rotating disk?
 #[test]
 fn a_timer_is_no_spindle() {
     let mut target = Ticking {

@@ -17,6 +17,7 @@ use traxtent_units::{Lbn, SimTime};
 struct WholeSectors {
     drive: SimTarget,
     identity: Identity,
+    /// The number of LBNs per physical sector.
     sectors: u64,
     /// The first LBN that begins a physical sector.
     first: u64,
@@ -38,7 +39,7 @@ impl WholeSectors {
         }
     }
 
-    /// Returns the physical sectors that a request touches.
+    /// Returns a request, extended to whole physical sectors.
     fn whole(&self, request: Request) -> Request {
         let shift = self.sectors - self.first;
         let begin = ((request.lbn.0 + shift) / self.sectors * self.sectors).saturating_sub(shift);
@@ -116,7 +117,8 @@ fn characterization(
     characterize(target, map, options, &mut |_| ()).unwrap()
 }
 
-/// Returns the value with its bounds, and the lowest LBN that begins a physical sector.
+/// Returns the size of physical sectors in bytes, with its bounds, and the lowest LBN that begins a
+/// physical sector.
 fn found(characterization: &Characterization) -> ((f64, f64, f64), u32) {
     let figure = characterization
         .figures()
@@ -213,8 +215,8 @@ fn writes_that_cannot_decide() {
     assert!(characterization.notes().iter().any(says));
 }
 
-/// Does the characterization of a drive that reads whole physical sectors find the correct skews
-/// and numbers of slots, although the first LBN of each track completes late?
+/// Does the characterization of a drive that reads whole physical sectors find the same skews and
+/// numbers of slots as without this, although the first LBN of each track completes late?
 #[test]
 fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");

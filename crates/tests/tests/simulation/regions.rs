@@ -59,7 +59,8 @@ fn algorithms_agree_on_regions() {
     }
 }
 
-/// If a drive is searched in several regions, is its timing method determined only once?
+/// If one prober searches a drive three times, and so determines the timing method only once, does
+/// this take less than two thirds of the requests of three separate probes?
 #[test]
 fn the_timing_method_is_determined_once() {
     let profile = Arc::new(builtin("atlas10k2").unwrap());

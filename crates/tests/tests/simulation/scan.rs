@@ -60,11 +60,11 @@ impl Drive {
 struct Scan {
     reads: u64,
     hours: f64,
-    /// The missed and spurious boundaries.
+    /// The error that ended the scan, if any, and the missed and spurious boundaries.
     wrong: Vec<String>,
 }
 
-/// Scans a region and prints a line of the table.
+/// Scans a region and prints the result in a line.
 fn scan(drive: &Drive, region: Region) -> Scan {
     let began = Instant::now();
     let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
@@ -99,7 +99,7 @@ fn scan(drive: &Drive, region: Region) -> Scan {
         wrong,
     };
     println!(
-        "{:24} {:8} tracks {:9} reads {:7.3} per track {:8.3} h drive {:6.2} s host  {}",
+        "{:24} {:8} boundaries {:9} reads {:7.3} per boundary {:8.3} h drive {:6.2} s host  {}",
         drive.name,
         found.len(),
         scan.reads,
@@ -143,7 +143,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
         .chain([map.end().0])
         .collect();
     let from = truth.partition_point(|bound| *bound < region.first.0);
-    // One track begins in the region and ends after it.
+    // The last track that begins in the region may end after it.
     let to = truth.partition_point(|bound| *bound < region.end.0) + 1;
     let mut found = found.iter().map(|lbn| lbn.0).peekable();
     let mut wrong = Vec::new();
@@ -162,7 +162,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
     wrong
 }
 
-/// Returns all drives: the built-in ones, then those of the reference data.
+/// Returns all drives with mechanics: the built-in ones, then those of the reference data.
 fn drives() -> impl Iterator<Item = Drive> {
     let built_in = names()
         .filter(|name| *name != "instant")
@@ -195,7 +195,7 @@ fn exact(drive: &Drive, region: Region) -> Scan {
 /// Are drives of each kind recovered exactly: with and without zero-latency reads, with slips, with
 /// remapped LBNs, with zones of one track, with serpentines?
 ///
-/// With many repetitions, all drives are scanned.
+/// In a soak, all drives are scanned.
 #[test]
 fn scans_are_exact() {
     let sectors_max = match repeats(1) {
@@ -227,7 +227,7 @@ fn the_atlas_takes_less_than_four_hours() {
     assert!((scan.reads as f64) < 3.5 * tracks, "{} reads", scan.reads);
 }
 
-/// Does the search of a region that begins within a track begin with the next one, on drives of
+/// Does the search of a region that begins within a track begin with the next track, on drives of
 /// several generations and in regions of different sizes?
 #[test]
 fn regions() {

@@ -301,7 +301,9 @@ struct Quirks {
 struct Quirky {
     inner: SimTransport,
     quirks: Quirks,
+    /// With [`Quirks::attentions`], whether the last known command was refused by a unit attention.
     attention: bool,
+    /// The operation codes of all commands, in order.
     sent: Vec<u8>,
 }
 

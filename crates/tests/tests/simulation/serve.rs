@@ -88,7 +88,7 @@ fn replayed(profile: &Profile, log: &Path) -> Vec<(u64, SimTime)> {
 }
 
 /// Returns the path of a data file that does not exist yet.
-fn in_file(folder: &TempDir) -> PathBuf {
+fn data_file(folder: &TempDir) -> PathBuf {
     folder.path().join("disk.img")
 }
 
@@ -265,7 +265,8 @@ fn an_instant_drive_takes_no_time() {
     assert!(receipt.modelled_ms.max < 1e-6);
 }
 
-/// Are invalid requests refused with the reason, and does the server continue?
+/// Are invalid requests refused with the reason, and does the server continue? Is a request after
+/// its stop refused?
 #[test]
 fn bad_requests() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -292,8 +293,8 @@ fn bad_requests() {
 }
 
 /// Does a power cut through the control socket during a stall leave flushed data or a later write
-/// in each sector, and the drive ready? Are other faults accepted or refused there, and is the
-/// socket removed with its server?
+/// in each sector, and the drive ready? Is a latent error accepted there within the drive and
+/// refused beyond its end, and is the socket removed when the server stops?
 #[test]
 fn a_power_cut_on_order() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -302,7 +303,7 @@ fn a_power_cut_on_order() {
     let control = folder.path().join("control");
     let server = started(Settings {
         control: Some(control.clone()),
-        file: Some(in_file(&folder)),
+        file: Some(data_file(&folder)),
         ..Settings::of("test", profile.clone())
     });
     server.write(vec![1; 4096], 0, false).unwrap();
@@ -423,7 +424,7 @@ fn files() {
     profile.geometry.cylinders = 4;
     profile.geometry.zones[0].last_cylinder = 3;
     let settings = Settings {
-        file: Some(in_file(&folder)),
+        file: Some(data_file(&folder)),
         ..Settings::of("small", profile)
     };
     let server = started(settings.clone());
@@ -439,7 +440,7 @@ fn files() {
     drop(server);
     File::options()
         .write(true)
-        .open(in_file(&folder))
+        .open(data_file(&folder))
         .unwrap()
         .set_len(1000)
         .unwrap();

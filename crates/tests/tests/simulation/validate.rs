@@ -148,7 +148,8 @@ fn synthetic(folder: &Path, name: &str, seeds: u64) -> Vec<f64> {
     (1..=seeds).map(mean).collect()
 }
 
-/// Do the synthetic set-ups give DiskSim's mean response time within 3 %, over five seeds?
+/// Do the synthetic set-ups give DiskSim's mean response time within 3 %, averaged over five
+/// seeds?
 #[test]
 fn synthetic_systems_take_as_long_as_in_disksim() {
     let folder = testkit::shared_data!("disksim");

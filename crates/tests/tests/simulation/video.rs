@@ -36,7 +36,7 @@ fn soft<'a>(drive: &'a TestDrive, extents: &'a Extents, rounds: u32) -> SoftServ
 }
 
 /// Starting from a number of streams without missed deadlines, do more streams never lower the
-/// share of missed ones?
+/// number of missed deadlines per stream, and does it finally exceed 5 in 100 rounds?
 #[test]
 fn more_streams_miss_no_fewer_deadlines() {
     for name in ["atlas10k2", "ibm18es", "generic-20tb"] {
@@ -95,7 +95,8 @@ fn aligned_carries_at_least_as_many() {
     }
 }
 
-/// Returns the longest of the rounds that `draw` makes, in sweep order.
+/// Returns the time of the longest of `rounds` rounds in sweep order, with the requests that `draw`
+/// makes.
 fn longest(drive: &TestDrive, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Request>)) -> Span {
     let mut longest = Span::ZERO;
     let mut round = 0;
@@ -151,7 +152,7 @@ fn no_random_round_beats_the_bound() {
 
 /// Do the worst rounds that can be constructed keep the bound: one request at each edge of the
 /// drive and the others where their seeks share the stroke evenly, after a round that has left the
-/// arm at the worst place? Do some come close to it?
+/// arm at a random track? Does one come within 10 % of it, with 30 streams on the Atlas 10K II?
 #[test]
 fn no_hostile_round_beats_the_bound() {
     for drive in drives() {
@@ -198,8 +199,8 @@ fn no_hostile_round_beats_the_bound() {
     }
 }
 
-/// Do unaligned I/Os keep the bound if each begins with the last sector of a track, or ends with
-/// the first one of a track?
+/// Do unaligned I/Os keep the bound if each crosses a boundary, some of them by their first or last
+/// sector only?
 #[test]
 fn no_crossing_beats_the_bound() {
     for drive in drives() {
@@ -268,8 +269,9 @@ fn drawn_extents() {
     }
 }
 
-/// Is a round the play time of an I/O, does the latency follow from rounds and disks, and does the
-/// shortest round carry the streams while a shorter one does not?
+/// Is a round the play time of an I/O, do the start-up latency and the buffer follow from the
+/// round, the disks and the streams, and does the round chosen carry the streams while a shorter
+/// one does not?
 #[test]
 fn plans_add_up() {
     let drive = drive("atlas10k2");

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::devices::{Image, Loop, SECTORS};
 
+/// The size of a sector in bytes.
 const SECTOR: usize = 512;
 
 /// Returns a directory in memory if possible, where flushes cost nothing.
@@ -74,8 +75,8 @@ fn scrub(volume: &DeviceVolume) -> u64 {
         .sum()
 }
 
-/// The largest number of requests, out of 300, that may find the journal full. Writes then pause,
-/// which is recorded on the members.
+/// The largest number of requests, out of 300, that may allocate memory because the journal is
+/// full. Writes then pause, which is recorded on the members.
 const PAUSES: u64 = 30;
 /// The largest number of bytes that recording a pause may allocate.
 const PAUSE_BYTES: u64 = 256;
@@ -130,7 +131,7 @@ fn no_allocation_in_steady_state() {
     }
 }
 
-/// Is a member correct after some threads rebuild it while another one writes?
+/// Is a member correct after some threads have rebuilt it while another thread wrote?
 #[test]
 fn rebuilt_under_writes() {
     for (seed, level) in [(1, Level::Raid1), (2, Level::Raid4), (3, Level::Raid5)] {
@@ -196,8 +197,8 @@ fn block_devices_side_by_side() {
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     for _ in 0..200 {
-        // The ranges do not overlap, and one lies beyond the end. Every operation on the missing
-        // member fails.
+        // The ranges within the device do not overlap; a few are beyond its end. Every operation on
+        // the missing member fails.
         let count = 1 + rng.below(100);
         let place = SECTORS / count;
         let mut requests: Vec<(usize, Lbn, bool, usize, Vec<u8>)> = Vec::new();
@@ -288,7 +289,7 @@ fn a_file_cut_short() {
     }
 }
 
-/// Does a scrub end when a member fails, given that nothing can be compared without it?
+/// Does a scrub end with an error when a member fails, because nothing can be compared without it?
 #[test]
 fn a_scrub_without_a_member() {
     let folder = quick_folder();
@@ -336,7 +337,7 @@ fn a_file_cut_short_while_served() {
     left.stop().unwrap();
 }
 
-/// Does recovery of a volume with a large journal use only as much memory as a few pieces of it,
+/// Does recovery of a volume with a journal of 256 MiB use less than 32 MiB of memory at a time,
 /// and still find the data?
 #[test]
 fn a_large_journal_is_read_in_pieces() {

@@ -14,6 +14,7 @@ use traxtent_units::Rng;
 use super::service::{MemoryService, Seen};
 use super::{Mounted, needs_fuse, run, text};
 
+/// The size of the service in bytes.
 const SIZE: usize = 1 << 20;
 
 fn random_bytes(rng: &mut Rng, count: usize) -> Vec<u8> {
@@ -136,8 +137,8 @@ fn nothing_is_cached() {
     mounted.stop();
 }
 
-/// Are reads and writes across the end short, and do writes beyond it fail? Are changes of the size
-/// and of the permissions refused, and does opening with O_TRUNC change nothing?
+/// Are reads and writes across the end short, and do writes at the end fail? Are changes of the
+/// size and of the permissions refused, and does opening with O_TRUNC change nothing?
 #[test]
 fn the_size_is_fixed() {
     needs_fuse!();
@@ -204,7 +205,8 @@ fn durability_and_errors_are_passed_on() {
     mounted.stop();
 }
 
-/// Do holes read as zeros, to the byte, and are they refused if the drive ignores trims?
+/// Do punched holes and zeroed ranges read as zeros, to the byte? Are holes refused if the drive
+/// ignores trims, and allocations if they extend beyond the end?
 #[test]
 fn holes_read_as_zeros() {
     needs_fuse!();
@@ -216,8 +218,8 @@ fn holes_read_as_zeros() {
         let service = Arc::new(service);
         let mounted = Mounted::of(&service);
         let file = open(&mounted);
-        // The offset and length of a hole, and the number of pieces of at most 8,192 bytes into
-        // which its whole sectors are divided.
+        // The offset and length of a range in bytes, and the number of pieces of at most 8,192
+        // bytes into which its whole sectors are divided.
         for (offset, count, pieces) in [
             (1000, 20_000, 3),
             (512, 1024, 1),

@@ -28,7 +28,7 @@ const DIRECTORY: &str = "TRAXTENT_TEST_FUSE";
 /// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::killed::a_killed_server_leaves_nothing_hanging";
 
-/// The time that a call on a dead file system may take.
+/// The time that a call on a dead file system, or the end of a killed server, may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A server in a process of its own.
@@ -71,7 +71,7 @@ impl Drop for Process {
     }
 }
 
-/// Serves until it is killed.
+/// Serves for ten minutes, or until it is killed.
 fn serve(directory: &Path) {
     let mut profile = builtin("instant").unwrap();
     profile.geometry.cylinders = 128 * 1024;
@@ -85,7 +85,7 @@ fn serve(directory: &Path) {
     thread::sleep(Duration::from_secs(600));
 }
 
-/// Runs a function in a thread, and asserts that it does not hang.
+/// Runs a function in a thread, and asserts that it returns within [`LIMIT`].
 fn in_time<T: Send + 'static>(what: &str, function: impl FnOnce() -> T + Send + 'static) -> T {
     let thread = thread::spawn(function);
     let began = Instant::now();
@@ -97,8 +97,8 @@ fn in_time<T: Send + 'static>(what: &str, function: impl FnOnce() -> T + Send + 
 }
 
 /// If a server is killed while programs read and a file system on its loop device writes, do they
-/// get errors in time? Does the next start name the mount to be removed, then remove the rest, and
-/// is all synced data still there?
+/// get errors in time? Does the next start name the file system to unmount, and does the start
+/// after that remove the remains? Is all synced data still there?
 #[test]
 fn a_killed_server_leaves_nothing_hanging() {
     if let Some(directory) = env::var_os(DIRECTORY) {

@@ -13,6 +13,7 @@ use traxtent_units::Rng;
 use super::service::{MemoryService, Seen};
 use super::{Mounted, needs_fuse, run, text};
 
+/// The size of the service in bytes.
 const SIZE: usize = 64 << 20;
 
 /// Returns an attribute of a block device's queue from sysfs.
@@ -27,7 +28,8 @@ fn queue(device: &Path, attribute: &str) -> String {
 }
 
 /// Does the kernel report the drive's size, sector size and rotation, and, after a first attempt,
-/// whether the drive supports discards?
+/// whether the drive supports discards? Is the loop device's I/O direct, and is the device detached
+/// by a stop?
 #[test]
 fn the_kernel_sees_the_drive() {
     needs_fuse!();
@@ -227,7 +229,7 @@ impl Drop for UnmountOnDrop {
     }
 }
 
-/// Does a stop that fails name the file system to unmount first, or else the open device, and does
+/// If the loop device is mounted or open, does a stop fail with the command to run first, and does
 /// the server continue?
 #[test]
 fn a_device_in_use_is_reported() {

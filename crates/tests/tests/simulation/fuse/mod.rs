@@ -67,7 +67,7 @@ impl Mounted {
         device.expect("the loop device can be attached").to_owned()
     }
 
-    /// Stops the server, and asserts that the directory is empty afterwards.
+    /// Unmounts the service, and asserts that the directory is empty afterwards.
     fn stop(mut self) {
         self.mount.stop().expect("the mount is not in use");
         let mut left = self
@@ -89,7 +89,7 @@ fn export(service: &Arc<impl BlockService + 'static>, read_only: bool) -> Export
     }
 }
 
-/// Runs a program that must succeed, and returns its output.
+/// Runs a program that must succeed, and returns its standard output.
 fn run(program: impl AsRef<Path>, arguments: &[&str]) -> String {
     let name = program.as_ref().display();
     let output = Command::new(program.as_ref())

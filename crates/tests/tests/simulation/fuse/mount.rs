@@ -129,7 +129,7 @@ fn an_external_unmount_is_noticed() {
     assert!(is_kept, "a stop removed the mount of another program");
 }
 
-/// Can a read-only export be read but not written?
+/// Can the file of a read-only export be opened only for reading, and is its loop device read-only?
 #[test]
 fn read_only_exports_are_not_written() {
     needs_fuse!();

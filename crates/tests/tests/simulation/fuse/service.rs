@@ -17,11 +17,13 @@ pub(super) enum Seen {
 
 #[derive(Debug)]
 pub(super) struct MemoryService {
+    /// The size of a sector in bytes.
     pub(super) sector: u32,
     /// True if trims zero the discarded range, false if they do nothing.
     pub(super) trim_zeroes: bool,
     pub(super) rotational: bool,
-    /// The maximum number of bytes of a request for zeros.
+    /// The maximum size of a request in bytes, as reported by the service. Only requests for zeros
+    /// are checked.
     pub(super) maximum: u32,
     data: Mutex<Vec<u8>>,
     seen: Mutex<Vec<Seen>>,
@@ -30,7 +32,7 @@ pub(super) struct MemoryService {
     failing: Mutex<bool>,
 }
 
-/// The requests that are outstanding.
+/// The numbers of outstanding requests.
 #[derive(Debug, Default)]
 struct Outstanding {
     now: usize,

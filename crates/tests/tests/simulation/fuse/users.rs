@@ -20,11 +20,11 @@ const DIRECTORY: &str = "TRAXTENT_TEST_FUSE_USER";
 /// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::users::ordinary_users_can_serve";
 
-/// The user `nobody`. fusermount3 requires the user to have a name.
+/// The ID of the user `nobody`. fusermount3 requires the user to have a name.
 const USER: u32 = 65_534;
 
-/// Makes /dev/fuse accessible to everyone, as distributions do, in a mount namespace of its own;
-/// then runs a program.
+/// A shell script for a mount namespace of its own: makes /dev/fuse accessible to everyone, as
+/// distributions do, and runs its arguments as a command. `$0` is a directory for the device node.
 const OPEN_DEVICE: &str = "rm -f $0/fuse && mknod $0/fuse c 10 229 && chmod 666 $0/fuse && \
     mount --bind $0/fuse /dev/fuse && exec \"$@\"";
 

@@ -16,6 +16,7 @@ use traxtent_units::{Lbn, Sectors};
 
 const GENERIC: &str = "/dev/sg0";
 const DISK: &str = "/dev/sda";
+/// The capacity of the disk in sectors of 512 bytes.
 const SECTORS: u64 = 64 * 2048;
 /// The first bad sector of `scsi_debug` when bad sectors are enabled.
 const BAD: Lbn = Lbn(0x1234);
@@ -104,6 +105,7 @@ fn changed(page: &[u8]) -> Vec<u8> {
 }
 
 /// Can the caching page be changed, and is it restored on request and when the target is dropped?
+/// Is the read cache switched off exactly if the disk declares that a host may do so?
 fn mode_pages() {
     let mut target = scsi(GENERIC);
     for page in [0x03, 0x08] {
@@ -122,7 +124,6 @@ fn mode_pages() {
     let mut target = scsi(DISK);
     assert_eq!(caching_page(&mut target), found);
 
-    // The target switches off the read cache only if the disk declares that a host may do so.
     let mask = target
         .mode_page(CACHING_PAGE, PageValues::Changeable)
         .unwrap();
@@ -202,8 +203,8 @@ fn verify_and_translate() {
     target.request(verify(0)).unwrap();
 }
 
-/// Are bad sectors unreadable, by SCSI and through the block device, and does the disk continue to
-/// work?
+/// Is a bad sector reported as unreadable, by SCSI and through the block device, and does the disk
+/// continue to work?
 fn bad_sectors() {
     fs::write(OPTIONS, "2").unwrap();
     let unreadable = TargetError::Unreadable {
@@ -224,7 +225,7 @@ fn bad_sectors() {
     by_block.request(Request::read(BAD, 1)).unwrap();
 }
 
-/// Is a disk in use as swap detected, also by its generic node?
+/// Is a disk in use as swap detected, also through its generic node?
 fn used_as_swap() {
     let busybox = |words: &[&str]| {
         let status = Command::new("/bin/busybox")
@@ -246,7 +247,7 @@ fn used_as_swap() {
     assert_eq!(in_use(Path::new(DISK)), None);
 }
 
-/// Is the disk refused as a rotating one, both when it completes after 20 µs and when it completes
+/// Is the disk refused as not rotating, both when it completes after 20 µs and when it completes
 /// at a tick of the kernel's timer?
 fn no_spindle() {
     let delay = |name: &str, value: &str| {
@@ -270,7 +271,8 @@ fn no_spindle() {
     delay("delay", "0");
 }
 
-/// Is a command that the disk never completes aborted in time, and does the disk continue to work?
+/// Is a command that the disk never completes aborted after the time-out, and does the disk
+/// continue to work?
 fn times_out() {
     let every = "/sys/bus/pseudo/drivers/scsi_debug/every_nth";
     let mut transport = SgTransport::open(Path::new(GENERIC))

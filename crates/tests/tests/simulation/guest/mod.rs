@@ -14,6 +14,7 @@ use testkit::guest::Guest;
 const ROLE: &str = "TRAXTENT_GUEST";
 /// The name of the test, by which the test binary runs it in the guest.
 const TEST: &str = "guest::a_kernels_own_disk";
+/// The kernel modules that the guest loads, with their parameters.
 const MODULES: [&str; 5] = [
     "scsi_common",
     "scsi_mod",
@@ -23,7 +24,7 @@ const MODULES: [&str; 5] = [
 ];
 
 /// Do commands, mode pages, errors, time-outs and a removed disk work through a real kernel, and is
-/// the disk, which has no spindle, refused?
+/// the disk, which has no spindle, refused as not rotating?
 #[test]
 fn a_kernels_own_disk() {
     match std::env::var(ROLE).as_deref() {

@@ -18,7 +18,7 @@ use traxtent_units::Rng;
 use super::server::OPTIONS;
 use super::{ROLE, TEST};
 
-/// The user without privileges.
+/// The ID of the user without privileges.
 const USER: u32 = 1000;
 
 pub(super) fn run() {
@@ -41,7 +41,7 @@ pub(super) fn run() {
     }
 }
 
-/// Returns the drives of this test by name: `512e` and `4kn` have 64 MiB and take no time; `1tb` is
+/// Returns a drive of this test by name: `512e` and `4kn` have 64 MiB and take no time; `1tb` is
 /// built in and has a spindle.
 pub(super) fn profile(name: &str) -> Profile {
     let mut profile = builtin("instant").unwrap();
@@ -222,8 +222,8 @@ fn no_io_uring() {
     println!("{error}");
 }
 
-/// Does the kernel report the drive's sizes, rotation, cache and write protection? Can two devices
-/// exist at once, and is a device number in use refused?
+/// Does the kernel report the drive's sizes, rotation, cache, discards and write protection? Can
+/// two devices exist at once, and is a device number in use refused?
 fn properties() {
     let one = Server::start("drive=512e optimal=65536");
     let two = Server::start("drive=4kn number=7 readonly=yes");
@@ -264,7 +264,7 @@ fn properties() {
     assert!(!Path::new("/dev/ublkc7").exists());
 }
 
-/// Does a file system keep its data, and do its flushes and forced writes reach the drive?
+/// Does a file system keep its data, and do its flushes, forced writes and trims reach the drive?
 fn file_system() {
     let server = Server::start("drive=512e");
     make_file_system(&server);
@@ -412,8 +412,8 @@ fn killed() {
     other.stop();
 }
 
-/// Can a mounted file system whose server is killed be unmounted without a hang, time after time,
-/// and does the next start find all synced data?
+/// If the server of a mounted file system is killed, does a sync fail within five seconds, can the
+/// file system be unmounted, and does the next start find all synced data, time after time?
 fn killed_while_mounted() {
     let options = "drive=512e file=/tmp/killed.img";
     let mut server = Server::start(options);

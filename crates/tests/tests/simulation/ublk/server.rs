@@ -19,8 +19,11 @@ pub(super) const OPTIONS: &str = "TRAXTENT_UBLK_OPTIONS";
 #[derive(Debug, Default)]
 struct Counts {
     outstanding: AtomicU64,
+    /// The largest number of outstanding requests.
     most: AtomicU64,
+    /// The size of the largest read or write in bytes.
     largest: AtomicU64,
+    /// The number of reads and writes.
     data: AtomicU64,
     fua: AtomicU64,
     flushes: AtomicU64,
