@@ -64,7 +64,7 @@ fn second_halves_agree() {
     eprintln!("drive        start      demerit   noise      disagree");
     for (name, other, noise_ms) in DRIVES.into_iter().take(drives) {
         let (Some(drive), Some(other_drive)) = (load(name), load(other)) else {
-            skip!("shared/data/disksim is not there");
+            skip!("shared/data/disksim is missing");
         };
         let trace = shared_data(&format!("disksim/{name}.trace")).unwrap();
         let trace = std::io::BufReader::new(std::fs::File::open(trace).unwrap());

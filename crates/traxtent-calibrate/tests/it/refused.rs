@@ -1,4 +1,4 @@
-//! Traces that cannot be used.
+//! Traces that cannot be used, and calibrations that are stopped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,7 +57,7 @@ fn useless_traces_are_refused() {
     assert!(matches!(beyond, CalibrateError::Simulate(_)), "{beyond}");
 }
 
-/// Stops after it was asked a number of times.
+/// An observer that stops the calibration once, after it has been asked this many times.
 struct Patience(AtomicU32);
 
 impl CalibrationObserver for Patience {

@@ -32,7 +32,8 @@ fn comes_back() {
     );
 }
 
-/// Are other versions, circular layers, and sizes of zero refused with the reason?
+/// Are other versions, references to later layers, sectors of 0 bytes and missing keys refused with
+/// the reason?
 #[test]
 fn refused() {
     let _ = tool!("sfdisk");

@@ -10,7 +10,7 @@ use traxtent_check::{Kind, Stack};
 
 use crate::image::{Image, MIB, examine_images, first, run, wrong};
 
-/// The fields of a version 1 superblock.
+/// The fields of a version 1 superblock that the tests vary or check.
 #[derive(Clone, Copy)]
 struct Superblock {
     level: i32,
@@ -177,7 +177,8 @@ fn misaligned_members_are_recreated() {
     assert_eq!(notes[1..], [reference; 2]);
 }
 
-/// Are missing members named in a note, by our numbers and mdadm's, and none if all are given?
+/// Are missing members named in a note, by our numbers and mdadm's? Is there no note if all members
+/// are given?
 #[test]
 fn missing_members() {
     let (_folder, paths) = members(MEMBER, &[]);
@@ -203,7 +204,7 @@ fn missing_members() {
     assert!(two[0].contains("RaidDevice 0, 2"), "{two:?}");
 }
 
-/// Does version 0.90 match what mdadm prints?
+/// Do the values read from a version 0.90 superblock match what mdadm prints?
 #[test]
 fn superblock_0_90_matches_mdadm() {
     let mdadm = tool!("mdadm");

@@ -7,7 +7,7 @@ use traxtent_check::{Kind, Rule};
 
 use crate::image::{Image, MIB, finding, first, wrong};
 
-/// Few key iterations, which take little time.
+/// Arguments of cryptsetup for few key iterations, which take little time.
 const CHEAP: [&str; 6] = [
     "-q",
     "luksFormat",
@@ -17,7 +17,7 @@ const CHEAP: [&str; 6] = [
     "1000",
 ];
 
-/// LUKS2 with sectors of 4096 bytes.
+/// Further arguments for LUKS2 with sectors of 4096 bytes.
 const LUKS2: [&str; 7] = [
     "--type",
     "luks2",

@@ -193,7 +193,8 @@ fn zfs_ashift() {
     }
 }
 
-/// Is content that is only recognized by name reported by that name, and other content as unknown?
+/// Is content that is only recognized by name reported by that name, other content as unknown, and
+/// an image of zeros not at all?
 #[test]
 fn content_that_is_not_checked() {
     let image = Image::new(4 * MIB);

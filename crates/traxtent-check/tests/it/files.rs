@@ -32,7 +32,8 @@ fn numbered(from: u64, count: usize) -> Vec<u8> {
 }
 
 /// Do the extents found for small files, large files and files with holes hold the files' bytes, in
-/// file systems with extents and with block lists?
+/// file systems with extents and with block lists? Are a folder, a missing file and a truncated
+/// image refused?
 #[test]
 fn extents_hold_the_bytes() {
     let mke2fs = tool!("mke2fs");
@@ -133,7 +134,8 @@ impl Drop for Mount {
 }
 
 /// Do the extents from the kernel's FIEMAP hold the bytes of files on mounted ext4 and XFS: in one
-/// piece, in many pieces, with holes, and with allocated but unwritten space?
+/// piece, in many pieces, with holes, and with allocated but unwritten space? Are a folder and a
+/// file without a block device refused?
 #[test]
 fn extents_of_mounted_files_hold_the_bytes() {
     let (mke2fs, mkfs_xfs) = (tool!("mke2fs"), tool!("mkfs.xfs"));

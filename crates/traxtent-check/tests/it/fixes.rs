@@ -48,7 +48,7 @@ fn examine_images(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
 
 /// Returns the names of the layers above the drive, in order. If commands leave them unchanged, the
 /// data that was moved is still found.
-fn kinds(stack: &Stack) -> Vec<String> {
+fn layer_names(stack: &Stack) -> Vec<String> {
     let layers = stack.layers.iter().skip(1);
     layers.map(|layer| layer.name.clone()).collect()
 }
@@ -85,7 +85,8 @@ fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Is every finding that has commands gone after they have run, and are the layers unchanged?
+/// Is every finding that has commands gone after they have run, and are the layers unchanged,
+/// unless the fix's note says that they are recreated or converted?
 #[test]
 fn printed_commands_fix_findings() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
@@ -123,11 +124,11 @@ fn printed_commands_fix_findings() {
             );
             let result = run_commands(&own, commands(first));
             let (changed, after) = examine_images(&images, case);
-            if !is_recreated(first) && kinds(&stack) != kinds(&changed) {
+            if !is_recreated(first) && layer_names(&stack) != layer_names(&changed) {
                 failures.push(format!(
                     "{line}: {:?} became {:?}",
-                    kinds(&stack),
-                    kinds(&changed)
+                    layer_names(&stack),
+                    layer_names(&changed)
                 ));
                 break;
             }

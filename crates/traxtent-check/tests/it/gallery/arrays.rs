@@ -105,6 +105,7 @@ pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, CreatedCase)> {
         .collect()
 }
 
+/// Creates the images of all cases in a guest. Returns the reason if that is not possible here.
 fn boot(workshop: &ImageMaker) -> Result<(), String> {
     let programs = ["mdadm", "sgdisk", "mke2fs", "mkfs.xfs"];
     let paths = programs.map(testkit::tool);

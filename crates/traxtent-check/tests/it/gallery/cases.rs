@@ -17,7 +17,7 @@ const FLASH: Drive = Drive {
     erase_bytes: 4 << 20,
     ..TODAY
 };
-/// A drive with the jumper for Windows XP, which shifts its sectors by one.
+/// A drive with the jumper for Windows XP, which shifts its LBNs by one.
 const JUMPER: Drive = Drive {
     first_aligned_byte: 7 * 512,
     ..TODAY

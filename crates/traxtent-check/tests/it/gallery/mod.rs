@@ -67,7 +67,8 @@ impl Drive {
     }
 }
 
-/// Returns the findings of severity warning or higher: rule and layer.
+/// Returns the rule and the layer of each finding of severity warning or higher, sorted and without
+/// duplicates. Asserts that each finding has a fix.
 pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(String, String)> {
     let stack = examine_targets(images, &drive.stated(), &HostPaths::default()).unwrap();
     let mut found: Vec<_> = findings(&stack, None, None, &[])
@@ -88,7 +89,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
     found
 }
 
-/// Creates all cases whose images can be created on this host.
+/// Creates the images of all cases, as far as this host can.
 fn create_all(folder: &Path) -> Vec<(&'static Case, CreatedCase)> {
     let workshop = ImageMaker::new(folder);
     let without_guest = cases::CASES

@@ -79,12 +79,16 @@ fn word(accepted: Option<bool>) -> &'static str {
     }
 }
 
-/// The number of images for which each tool reports something.
+/// The numbers of images, and of those for which each tool reports something.
 #[derive(Default)]
 struct Score {
+    /// All faulty images.
     wrong: u32,
+    /// All correct images.
     right: u32,
+    /// The faulty images that each tool reports.
     found: [u32; 4],
+    /// The correct images that each tool reports.
     flagged: [u32; 4],
 }
 
