@@ -25,6 +25,7 @@ use crate::drives;
 struct Trial {
     /// A built-in drive, or `None` for one of 1 GiB whose tracks are unknown.
     drive: Option<&'static str>,
+    /// The stack, in the form of `plan stack --for`.
     want: &'static str,
     /// Parts of the names of layers that the result must contain.
     layers: &'static [&'static str],

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use traxtent_lab::Bench;
 use traxtent_lab::tpl::volume::{Part, Virtual, target};
 
-/// Do the volume's reads achieve 95 % of the gain of a drive that chooses the replica itself, and
-/// 85 % if completion times have a standard deviation of 100 microseconds?
+/// Do the volume's reads achieve at least 95 % of the gain of a drive that chooses the replica
+/// itself, and at least 85 % if completion times have a standard deviation of 100 microseconds?
 #[test]
 fn volume_reads_achieve_most_of_the_drives_gain() {
     let bench = Bench::new("atlas10k2", 1).expect("it is built in");

@@ -13,7 +13,7 @@ use traxtent_map::TrackMap;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Block, Lbn};
 
-const MB: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
 
 fn bench() -> Bench {
     Bench::new("atlas10k", 1)
@@ -35,14 +35,14 @@ fn configs() -> [Config; 4] {
     [a, b, c, partial]
 }
 
-/// After files have been created, extended and removed, does every block of a file belong to that
-/// file alone, and is no block an excluded one?
+/// After files have been created and removed, does every block of a file belong to that file alone?
+/// With traxtents, is no excluded block allocated?
 #[test]
 fn blocks_are_allocated_once() {
     for ffs in Ffs::ALL {
         let mut host = host(ffs.config());
         let directory = host.directory(3);
-        let large = host.existing(directory, 100 * MB);
+        let large = host.existing(directory, 100 * MIB);
         let mut small: Vec<FileId> = Vec::new();
         for round in 0..200_u64 {
             small.push(host.make(directory, round * 977 % (200 << 10) + 1));
@@ -91,8 +91,8 @@ fn blocks_are_written_where_the_file_lists_them() {
         let mut host = host(config);
         host.start_log();
         let directory = host.directory(0);
-        let from = host.existing(directory, 40 * MB + 5000);
-        let to = copy(&mut host, from, directory, 40 * MB + 5000);
+        let from = host.existing(directory, 40 * MIB + 5000);
+        let to = copy(&mut host, from, directory, 40 * MIB + 5000);
         host.sync();
         let mut written: HashSet<u64> = HashSet::new();
         for request in host.log().iter().filter(|request| request.op == Op::Write) {
@@ -129,7 +129,7 @@ fn a_scan_reads_every_sector_once() {
         let mut host = host(config);
         host.start_log();
         let directory = host.directory(0);
-        let bytes = 40 * MB;
+        let bytes = 40 * MIB;
         let file = host.existing(directory, bytes);
         scan(&mut host, file, bytes);
         let all: usize = host.log().iter().map(|read| read.sectors as usize).sum();
@@ -152,8 +152,8 @@ fn traxtent_requests_keep_to_tracks() {
         let mut host = host(config);
         host.start_log();
         let directory = host.directory(0);
-        let from = host.existing(directory, 30 * MB);
-        copy(&mut host, from, directory, 30 * MB);
+        let from = host.existing(directory, 30 * MIB);
+        copy(&mut host, from, directory, 30 * MIB);
         host.settle();
         let mut large = 0;
         for request in host.log() {
@@ -178,10 +178,10 @@ fn the_cache_stays_within_its_size() {
                 ..config.clone()
             });
             let directory = host.directory(0);
-            let files = [(); 2].map(|()| host.existing(directory, 20 * MB));
-            let run = timed(&mut host, |host| diff(host, files, 20 * MB));
+            let files = [(); 2].map(|()| host.existing(directory, 20 * MIB));
+            let run = timed(&mut host, |host| diff(host, files, 20 * MIB));
             assert!(host.cache_most() <= blocks, "{}", host.cache_most());
-            assert!(run.traffic.sectors_read >= 2 * 20 * MB / 512);
+            assert!(run.traffic.sectors_read >= 2 * 20 * MIB / 512);
         }
     }
 }
@@ -212,9 +212,9 @@ fn random_access_reads_single_blocks() {
     for ffs in Ffs::ALL {
         let mut host = host(ffs.config());
         let directory = host.directory(0);
-        let file = host.existing(directory, 200 * MB);
+        let file = host.existing(directory, 200 * MIB);
         let run = timed(&mut host, |host| {
-            random_reads(host, file, 200 * MB, 300, 1);
+            random_reads(host, file, 200 * MIB, 300, 1);
         });
         let each = run.traffic.sectors_read as f64 / run.traffic.reads as f64;
         // The first access, at the file's beginning, reads a cluster.
@@ -244,13 +244,13 @@ fn linux(system: Ext2, memory_mb: usize) -> SimulatedHost {
     SimulatedHost::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
 }
 
-/// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all
-/// of a file has been read once?
+/// Do the windows of Linux begin with a quarter of 128 KiB, double, and follow each other, until
+/// all of a file has been read once?
 #[test]
 fn linux_windows_grow() {
     let mut host = linux(Ext2::Conventional, 128);
     let directory = host.directory(0);
-    let bytes = 8 * MB;
+    let bytes = 8 * MIB;
     let file = host.existing(directory, bytes);
     host.start_log();
     scan(&mut host, file, bytes);
@@ -272,9 +272,9 @@ fn linux_windows_are_tracks() {
     let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
     let mut host = linux(Ext2::Aligned, 128);
     let directory = host.directory(0);
-    let files = [(); 2].map(|()| host.existing(directory, 40 * MB));
+    let files = [(); 2].map(|()| host.existing(directory, 40 * MIB));
     host.start_log();
-    diff(&mut host, files, 40 * MB);
+    diff(&mut host, files, 40 * MIB);
     let mut whole = 0;
     for request in host.log() {
         let track = geometry.track_of(request.lbn).unwrap();
@@ -294,7 +294,7 @@ fn linux_reserves_blocks_for_growing_files() {
         let directory = host.directory(0);
         let files = [(); 2].map(|()| host.create(directory));
         let mut open = files.map(|file| host.open(file));
-        for at in (0..4 * MB).step_by(4096) {
+        for at in (0..4 * MIB).step_by(4096) {
             for open in &mut open {
                 host.write(open, at..at + 4096);
             }
@@ -324,7 +324,7 @@ fn bonnie_writes_every_block_once() {
         let mut host = linux(system, 128);
         let directory = host.directory(0);
         host.start_log();
-        let file = fill(&mut host, directory, 200 * MB);
+        let file = fill(&mut host, directory, 200 * MIB);
         let writes = || host.log().iter().filter(|request| request.op == Op::Write);
         let all: usize = writes().map(|write| write.sectors as usize).sum();
         let written: HashSet<u64> = writes().flat_map(lbns).collect();
@@ -367,8 +367,8 @@ fn runs_repeat() {
         let bench = Bench::new("atlas10k", seed).unwrap();
         let mut host = SimulatedHost::new(&bench, Ffs::Traxtent.config()).unwrap();
         let directory = host.directory(0);
-        let file = host.existing(directory, 8 * MB);
-        timed(&mut host, |host| scan(host, file, 8 * MB)).elapsed
+        let file = host.existing(directory, 8 * MIB);
+        timed(&mut host, |host| scan(host, file, 8 * MIB)).elapsed
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));

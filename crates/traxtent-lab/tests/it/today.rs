@@ -44,7 +44,7 @@ fn aligned_is_at_least_as_efficient() {
 /// the experiment, for each of paper T's questions except the fixed-size read? (Without it,
 /// alignment saves a head switch; with it, also the rotational latency.)
 #[test]
-fn zero_latency_access_pays() -> Result<(), LabError> {
+fn zero_latency_access_increases_the_benefit() -> Result<(), LabError> {
     let of_paper_t = Question::ALL
         .into_iter()
         .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);

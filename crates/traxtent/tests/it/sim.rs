@@ -377,7 +377,7 @@ fn several_devices() {
     );
 }
 
-/// Is the mean response time within 3 % of DiskSim's on its own set-ups, over five seeds?
+/// Is the mean response time within 3 % of DiskSim's on its own set-ups?
 #[test]
 fn disksim_set_ups() {
     let data = shared_data!("disksim");
