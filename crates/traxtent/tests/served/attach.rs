@@ -1,8 +1,9 @@
 //! A served drive as a block device of this kernel, with a file system: the file that the server
 //! exposes, its loop device, and a mount.
 //!
-//! Mounts, and the remains of killed servers, are removed when their values are dropped, even if
-//! the test fails. A layer that is still busy is unmounted lazily.
+//! Mounts and loop devices, including those that a killed server leaves, are removed when their
+//! values are dropped, even if the test fails. A layer that is still busy disappears once it is no
+//! longer used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::server::{argument, option, run};
 
-/// Returns the first missing program or device that is needed to attach a drive, if any.
+/// Returns a message about the first program or device that is missing for tests of attached
+/// drives, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["losetup", "mount", "umount", "mke2fs", "e2fsck"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());
@@ -41,7 +43,8 @@ pub(crate) struct Loop(PathBuf);
 pub(crate) struct Mount(PathBuf);
 
 impl Attached {
-    /// Returns the options of a server that exposes its drive below `folder`, and attaches it.
+    /// Returns the options with which a server exposes its drive below `folder` and attaches it as
+    /// a loop device.
     pub(crate) fn options(folder: &Path) -> [String; 2] {
         let shown = folder.join("shown");
         // A killed server leaves a mount here that cannot be accessed.
@@ -88,7 +91,7 @@ impl Attached {
 }
 
 impl Loop {
-    /// Attaches a file; `None` if there are no loop devices.
+    /// Attaches a file; `None` if this fails, for example because there are no loop devices.
     pub(crate) fn attach(losetup: &Path, file: &Path) -> Option<Loop> {
         let losetup_output = output(Command::new(losetup).args(["--find", "--show"]).arg(file));
         let device = String::from_utf8(losetup_output.stdout).ok()?;

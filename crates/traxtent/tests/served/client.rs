@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::server::Server;
 
-/// A connection.
+/// A connection to one export.
 #[derive(Debug)]
 pub(crate) struct Client(UnixStream);
 
@@ -27,13 +27,13 @@ const FLUSH: u16 = 3;
 pub(crate) const TRIM: u16 = 4;
 pub(crate) const WRITE_ZEROES: u16 = 6;
 
-/// The flag of a write (FUA) whose data must be on the media before the response.
+/// The flag FUA of a request: its effect must be on the media before the response.
 pub(crate) const FUA: u16 = 1;
 
-const OPTION: &[u8; 8] = b"IHAVEOPT";
+const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
 const EXPORT_NAME: u32 = 1;
-/// Fixed new style, without padding after the response.
-const FLAGS: u32 = 3;
+/// The client's flags: fixed new style, and no padding after the server's response.
+const CLIENT_FLAGS: u32 = 3;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 
 impl Client {
@@ -44,14 +44,14 @@ impl Client {
     /// Connects to an export by name; `None` if the server closes the connection instead.
     pub(crate) fn of(server: &Server, export: &str) -> Option<Client> {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
-        // A server that hangs makes the test fail, rather than wait forever.
+        // If the server hangs, the test fails instead of waiting forever.
         let patience = Some(Duration::from_secs(100));
         stream.set_read_timeout(patience).expect("it is not zero");
         let greeting: [u8; 18] = receive(&mut stream).expect("it greets");
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
         let hello = [
-            &FLAGS.to_be_bytes(),
-            &OPTION[..],
+            &CLIENT_FLAGS.to_be_bytes(),
+            &OPTION_MAGIC[..],
             &EXPORT_NAME.to_be_bytes(),
             &(export.len() as u32).to_be_bytes(),
             export.as_bytes(),
@@ -65,11 +65,11 @@ impl Client {
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Response {
         let header = request(0, READ, offset, into.len() as u32);
         self.send(&header)?;
-        let answer = self.answer()?;
-        if answer.is_ok() {
+        let response = self.response()?;
+        if response.is_ok() {
             self.0.read_exact(into)?;
         }
-        Ok(answer)
+        Ok(response)
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Response {
@@ -79,7 +79,7 @@ impl Client {
     pub(crate) fn write_with(&mut self, flags: u16, offset: u64, data: &[u8]) -> Response {
         let header = request(flags, WRITE, offset, data.len() as u32);
         self.send(&[&header, data].concat())?;
-        self.answer()
+        self.response()
     }
 
     pub(crate) fn flush(&mut self) -> Response {
@@ -89,7 +89,7 @@ impl Client {
     /// Sends a request without data.
     pub(crate) fn command(&mut self, flags: u16, kind: u16, offset: u64, count: u32) -> Response {
         self.send(&request(flags, kind, offset, count))?;
-        self.answer()
+        self.response()
     }
 
     /// Sends bytes, such as a part of a request.
@@ -102,9 +102,9 @@ impl Client {
         self.0.read_exact(into)
     }
 
-    fn answer(&mut self) -> Response {
-        let answer: [u8; 16] = receive(&mut self.0)?;
-        let error = u32::from_be_bytes([answer[4], answer[5], answer[6], answer[7]]);
+    fn response(&mut self) -> Response {
+        let header: [u8; 16] = receive(&mut self.0)?;
+        let error = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         Ok(if error == 0 { Ok(()) } else { Err(error) })
     }
 }

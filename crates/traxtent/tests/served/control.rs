@@ -16,14 +16,14 @@ use crate::life::ServedVolume;
 use crate::server::{TRAXTENT, argument, option, quick_folder};
 use crate::volume::new_volume;
 
-/// Sends an order a byte at a time, slowly. Does another client still get a status soon, and does
-/// the slow client get an error for its line?
+/// Sends a line that never ends, a byte at a time. Does another client still get a status soon, and
+/// is the slow client told the time limit of a line?
 #[test]
 fn a_slow_client_holds_up_nobody() {
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 41);
-    let life = ServedVolume::new(folder.path(), files, &[]);
-    let slow = UnixStream::connect(&life.control).unwrap();
+    let served = ServedVolume::new(folder.path(), files, &[]);
+    let slow = UnixStream::connect(&served.control).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -36,7 +36,7 @@ fn a_slow_client_holds_up_nobody() {
         });
         thread::sleep(Duration::from_millis(200));
         let begun = Instant::now();
-        let answered = std::panic::catch_unwind(|| life.status());
+        let answered = std::panic::catch_unwind(|| served.status());
         let took = begun.elapsed();
         let mut told = String::new();
         slow.set_read_timeout(Some(Duration::from_secs(40)))
@@ -55,12 +55,12 @@ fn a_slow_client_holds_up_nobody() {
 fn too_many_clients() {
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 42);
-    let life = ServedVolume::new(folder.path(), files, &[]);
+    let served = ServedVolume::new(folder.path(), files, &[]);
     let mut clients: Vec<UnixStream> = (0..16)
-        .map(|_| UnixStream::connect(&life.control).unwrap())
+        .map(|_| UnixStream::connect(&served.control).unwrap())
         .collect();
     let mut told = String::new();
-    let mut one_more = UnixStream::connect(&life.control).unwrap();
+    let mut one_more = UnixStream::connect(&served.control).unwrap();
     one_more
         .set_read_timeout(Some(Duration::from_secs(30)))
         .unwrap();
@@ -71,7 +71,7 @@ fn too_many_clients() {
     );
     clients.clear();
     let begun = Instant::now();
-    while life
+    while served
         .order(&traxtent_server::volume::VolumeOrder::Status)
         .is_err()
     {
@@ -119,7 +119,7 @@ fn the_socket_is_never_open_to_others() {
         let name = event.file_name().map(|name| name.to_string_lossy());
         if name.is_some_and(|name| Path::new(&*name) == "control") {
             let changed = event.events().contains(ReadFlags::ATTRIB);
-            assert!(!changed, "its mode was different before");
+            assert!(!changed, "its attributes were changed after it was created");
             made += 1;
         }
     }

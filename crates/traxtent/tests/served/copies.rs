@@ -1,4 +1,5 @@
-//! Tests of volumes with replicas on files that are served and killed.
+//! Tests of served volumes with replicas, on files: the server is killed, or the disk below is
+//! full.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::server::{Server, argument, quick_folder};
 
-/// Creates a file of 8 MiB, where a track has about 100 sectors, and a volume on it.
+/// Creates a file of 8 MiB, a map of it with about 100 sectors per track, and a volume on it.
+/// Asserts that a second volume on it is refused.
 fn new_volume(folder: &Path, seed: u64) -> PathBuf {
     let (device, map) = (folder.join("disk"), folder.join("map"));
     File::create(&device).unwrap().set_len(8 << 20).unwrap();

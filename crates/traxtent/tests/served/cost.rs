@@ -19,9 +19,9 @@ const TOLERANCE: f64 = 0.15;
 const RAMP_S: u32 = 2;
 /// The seconds of measurement.
 const MEASURED_S: u32 = 5;
-/// The maximum number of measurements with fio. Other load on the machine makes the drive look
-/// slower, so a measurement is repeated.
-const ROUNDS: usize = 3;
+/// The maximum number of rounds, each of which measures both accesses with fio. Other load on the
+/// machine makes the drive look slower, so the shortest times of all rounds count.
+const ROUNDS_MAX: usize = 3;
 /// The factor by which a drive is slowed down if its next sectors pass under the head while the
 /// host prepares the next request. The pauses of a busy host are then short compared with a
 /// revolution.
@@ -31,35 +31,35 @@ const SLOWDOWN: u32 = 8;
 /// sectors, as in a partition at sector 34?
 #[test]
 fn small_writes() {
-    agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
+    assert_agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
 /// Is the cost of large sequential writes right? It is zero if the buffer merges them.
 #[test]
 fn large_writes() {
-    agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
+    assert_agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
 }
 
-/// Is the cost right if each write reaches the media before the next one arrives?
+/// Is the cost of large writes right if each one reaches the media before the next arrives?
 #[test]
 fn large_writes_through() {
     let profile = typical().with_value("cache.write_back", "none").unwrap();
-    agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
+    assert_agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
 /// Is the cost of reads right? It is zero.
 #[test]
 fn reads() {
-    agrees(Load::Reads, typical(), 2, "randread", 4096, 1);
+    assert_agrees(Load::Reads, typical(), 2, "randread", 4096, 1);
 }
 
-/// Compares a cost with fio's measurements until they agree, at most [`ROUNDS`] times.
-fn agrees(
+/// Compares a cost with fio's measurements until they agree, at most [`ROUNDS_MAX`] times.
+fn assert_agrees(
     load: Load,
     profile: Profile,
     shift_sectors: u32,
     pattern: &str,
-    block: u32,
+    block_bytes: u32,
     slowdown: u32,
 ) {
     let _ = testkit::tool!("fio");
@@ -67,11 +67,11 @@ fn agrees(
     let job = Job {
         profile: &profile,
         pattern,
-        block,
+        block_bytes,
         slowdown: f64::from(slowdown),
     };
     let (mut aligned_ms, mut actual_ms) = (f64::MAX, f64::MAX);
-    for _ in 0..ROUNDS {
+    for _ in 0..ROUNDS_MAX {
         aligned_ms = aligned_ms.min(job.ms(0));
         actual_ms = actual_ms.min(job.ms(shift_sectors));
         let difference_ms = (actual_ms - aligned_ms - modelled.extra_ms()).abs();
@@ -98,7 +98,7 @@ fn agrees(
 struct Job<'a> {
     profile: &'a Profile,
     pattern: &'a str,
-    block: u32,
+    block_bytes: u32,
     slowdown: f64,
 }
 
@@ -116,7 +116,7 @@ impl Job<'_> {
             .args(["--norandommap", "--time_based", "--randseed=1"])
             .arg(format!("--uri={}", server.uri()))
             .arg(format!("--rw={}", self.pattern))
-            .arg(format!("--bs={}", self.block))
+            .arg(format!("--bs={}", self.block_bytes))
             .arg("--iodepth=1")
             .arg(format!("--size={}", self.size()))
             .arg(format!("--offset={offset}"))
@@ -142,6 +142,6 @@ impl Job<'_> {
     fn size(&self) -> u64 {
         const RANGE_BYTES: u64 = 16 << 30;
 
-        RANGE_BYTES - RANGE_BYTES % u64::from(self.block)
+        RANGE_BYTES - RANGE_BYTES % u64::from(self.block_bytes)
     }
 }

@@ -10,10 +10,10 @@ use crate::server::{Server, argument, option, run, small};
 
 const MIB: usize = 1 << 20;
 
-/// The three kinds of drives: logical and physical sector sizes.
+/// The three kinds of drives: logical and physical sector sizes, in bytes.
 const KINDS: [(u32, u32); 3] = [(512, 512), (512, 4096), (4096, 4096)];
 
-/// Are the sector sizes reported to clients?
+/// Are the sector sizes, the capacity and the supported requests reported to clients?
 #[test]
 fn block_sizes() {
     let nbdinfo = testkit::tool!("nbdinfo");
@@ -69,7 +69,8 @@ fn fio_verifies() {
     }
 }
 
-/// Are images copied in both directions by nbdcopy, on several connections, and by qemu-img?
+/// Are images copied in both directions by nbdcopy, on several connections, and by qemu-img? Does
+/// the drive's file hold the last one?
 #[test]
 fn copies() {
     let (nbdcopy, qemu_img) = (testkit::tool!("nbdcopy"), testkit::tool!("qemu-img"));

@@ -19,16 +19,16 @@ const SPEED: u64 = 1000;
 /// not grow later.
 const BYTES: u64 = 16 << 20;
 const CLIENTS: u64 = 4;
-/// The real time after which every thread has its stack and buffers.
+/// The least real time before the first measurement. Every thread then has its stack and buffers.
 const WARM: Duration = Duration::from_secs(3);
 /// The growth of the process that is allowed after that. One byte per request of a day would exceed
 /// it.
 const GROWTH_MAX_KIB: u64 = 1024;
 
-/// Serves requests as fast as they come, for 15 minutes of the drive's time, or for a day in a
-/// soak. Two requests that only this thread sends, one early and one at the end, are bracketed by
-/// this process's clock. Is the drive's time between them equal to the real time, to within the
-/// brackets?
+/// Serves requests as fast as they come, for 15 minutes of the drive's time, or up to a day in a
+/// soak. Does the server's memory stay bounded? Two reads, one early and one at the end, are each
+/// bracketed by readings of this process's clock. Is the drive's time between them the real time
+/// times the speed, to within the brackets?
 #[test]
 fn a_day_of_requests() {
     let zstd = testkit::tool!("zstd");
@@ -92,7 +92,7 @@ fn a_day_of_requests() {
     let modelled = late.submitted(&rows) - early.submitted(&rows);
     let passed = Duration::from_secs_f64(modelled / 1000.0 / SPEED as f64);
     eprintln!(
-        "{passed:?} of the drive's time at its speed; between {real_least:?} and {real_most:?} of the real"
+        "{passed:?} of real time by the drive's log; {real_least:?} to {real_most:?} by the clock"
     );
     assert!((real_least..=real_most).contains(&passed));
 }

@@ -1,4 +1,4 @@
-//! Do the examples in the guide for CI work as described?
+//! Does the example of faults in the guide for CI work as described?
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::server::TRAXTENT;
 
-/// Do the faults of `docs/guides/ci.md`, run as printed, end with status 0?
+/// Does the script on faults in `docs/guides/ci.md`, run as printed, end with status 0?
 #[test]
 fn the_faults_of_the_guide_for_ci() {
     testkit::tool!("qemu-io");

@@ -80,7 +80,7 @@ fn ignored_flushes_are_detected() {
 
 /// The state after a cut.
 struct Outcome {
-    /// The number of files that were checked.
+    /// The number of files that were checked, including deleted ones.
     promises: u64,
     /// Whether the drive had acknowledged or begun writes that it could lose.
     volatile: bool,
@@ -88,8 +88,8 @@ struct Outcome {
 }
 
 const WRITERS: u64 = 3;
-/// The size of the file system in bytes. A drive can be larger.
-const SIZE: u64 = 64 << 20;
+/// The size of the file system. A drive can be larger.
+const FILE_SYSTEM_BYTES: u64 = 64 << 20;
 
 /// Writes files on a fresh file system until the power is cut, and checks them afterwards.
 fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
@@ -166,8 +166,8 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     }
 }
 
-/// Returns a drive with a volatile cache that depends on the seed: with or without mechanics, and
-/// with native or emulated 512-byte sectors.
+/// Returns a drive with a volatile cache, and its speed. The seed determines whether the drive has
+/// mechanics, and whether its 512-byte sectors are native or emulated.
 fn drive(seed: u64) -> (Profile, u32) {
     let (name, speed) = match seed % 2 {
         0 => ("instant", 1),
@@ -186,11 +186,14 @@ fn drive(seed: u64) -> (Profile, u32) {
     (profile, speed)
 }
 
-/// Returns the bytes of an empty ext4 with a journal, with every inode table written.
+/// Returns the image of an empty ext4 file system with a journal. All inode tables are initialized.
 fn file_system() -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("image");
-    File::create(&image).unwrap().set_len(SIZE).unwrap();
+    File::create(&image)
+        .unwrap()
+        .set_len(FILE_SYSTEM_BYTES)
+        .unwrap();
     let mke2fs = testkit::tool("mke2fs").expect("its presence was checked");
     let eager = "lazy_itable_init=0,lazy_journal_init=0";
     let image = image.display().to_string();
@@ -276,7 +279,7 @@ struct Writer<'a> {
     folder: PathBuf,
     power_is_cut: &'a AtomicBool,
     rng: Rng,
-    /// The fsync'ed files in the directory, which is fsync'ed too.
+    /// The durable files in the directory, with their contents.
     files: BTreeMap<PathBuf, Content>,
     promises: BTreeMap<PathBuf, Promise>,
     made: u64,
@@ -304,7 +307,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Performs one operation and makes it durable. The content that must be found is recorded
-    /// before and after.
+    /// after it and, if it changes an existing file, also before it.
     fn step(&mut self) -> io::Result<()> {
         let pick = self.rng.below(self.files.len().max(1) as u64) as usize;
         let known = self.files.iter().nth(pick);
@@ -330,7 +333,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Replaces a file as editors do: a new file under another name is renamed to the old one's.
+    /// Replaces a file as editors do: a new file under another name is renamed to the old file's
+    /// name.
     fn replace(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
         let (temporary, new) = (self.name(), self.content());
         let mut file = File::create(&temporary)?;
@@ -350,7 +354,7 @@ impl<'a> Writer<'a> {
         self.promises
             .insert(path.clone(), Promise::Begins(old.clone()));
         file.write_all(&new[old.len()..])?;
-        self.counts(file.sync_all())?;
+        self.before_cut(file.sync_all())?;
         self.keep(path, new);
         Ok(())
     }
@@ -361,7 +365,7 @@ impl<'a> Writer<'a> {
         self.promises
             .insert(path.clone(), Promise::Mixture(old, new.clone()));
         file.write_all_at(&new, 0)?;
-        self.counts(file.sync_data())?;
+        self.before_cut(file.sync_data())?;
         self.keep(path, new);
         Ok(())
     }
@@ -382,11 +386,12 @@ impl<'a> Writer<'a> {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        self.counts(File::open(&self.folder)?.sync_all())
+        self.before_cut(File::open(&self.folder)?.sync_all())
     }
 
-    /// Returns the outcome of an fsync, or an error if the cut was possibly ordered before its end.
-    fn counts(&self, synced: io::Result<()>) -> io::Result<()> {
+    /// Returns the outcome of an fsync, or an error if the cut may have been ordered before it
+    /// ended.
+    fn before_cut(&self, synced: io::Result<()>) -> io::Result<()> {
         synced?;
         if self.power_is_cut.load(Ordering::SeqCst) {
             return Err(io::Error::other("the power fails"));
@@ -416,7 +421,7 @@ impl<'a> Writer<'a> {
         self.promises.len() as u64
     }
 
-    /// Returns the promises that are not kept.
+    /// Describes the promises that were not kept.
     fn broken(&self) -> impl Iterator<Item = String> {
         self.promises.iter().filter_map(|(path, promise)| {
             let found = fs::read(path);
@@ -441,14 +446,16 @@ struct Scratch {
     rounds: u64,
 }
 
-const SCRATCH: usize = 64 << 10;
-const PAGE: usize = 4096;
+/// The size of the scratch file.
+const SCRATCH_BYTES: usize = 64 << 10;
+/// The size and the alignment of a write to the scratch file.
+const PAGE_BYTES: usize = 4096;
 
 impl Scratch {
     fn new(mount: &Path, seed: u64) -> io::Result<Scratch> {
         let path = mount.join("scratch");
         let mut file = File::create(&path)?;
-        file.write_all(&[0; SCRATCH])?;
+        file.write_all(&[0; SCRATCH_BYTES])?;
         file.sync_all()?;
         File::open(mount)?.sync_all()?;
         Ok(Scratch {
@@ -463,15 +470,15 @@ impl Scratch {
         let mut options = File::options();
         let file = options.write(true).custom_flags(direct).open(&self.path);
         // Direct writes need a buffer that is aligned to a page.
-        let mut room = vec![0; 2 * PAGE];
-        let start = room.as_ptr().align_offset(PAGE);
-        let page = &mut room[start..start + PAGE];
+        let mut room = vec![0; 2 * PAGE_BYTES];
+        let start = room.as_ptr().align_offset(PAGE_BYTES);
+        let page = &mut room[start..start + PAGE_BYTES];
         while let Ok(file) = &file {
             self.rounds += 1;
             let stamps = self.rounds.to_le_bytes();
             page.chunks_mut(8)
                 .for_each(|part| part.copy_from_slice(&stamps));
-            let place = self.rng.below((SCRATCH / PAGE) as u64) * PAGE as u64;
+            let place = self.rng.below((SCRATCH_BYTES / PAGE_BYTES) as u64) * PAGE_BYTES as u64;
             if file.write_all_at(page, place).is_err() {
                 return;
             }
@@ -479,14 +486,14 @@ impl Scratch {
         }
     }
 
-    /// Checks that each 512 bytes hold the data of one write.
+    /// Returns a message unless every 512 bytes hold the data of one write or the initial zeros.
     fn broken(&self) -> Option<String> {
         let whole = |sector: &[u8]| {
             let stamp = u64::from_le_bytes(sector[..8].try_into().expect("8 bytes"));
             stamp <= self.rounds && sector.chunks(8).all(|part| part == stamp.to_le_bytes())
         };
         match fs::read(&self.path) {
-            Ok(all) if all.len() == SCRATCH && all.chunks(512).all(whole) => None,
+            Ok(all) if all.len() == SCRATCH_BYTES && all.chunks(512).all(whole) => None,
             Ok(_) => Some("the scratch file holds data that was never written".to_owned()),
             Err(error) => Some(format!("the scratch file: {error}")),
         }

@@ -21,8 +21,8 @@ use crate::pull::{self, PullMode, Pullable};
 use crate::server::{Server, argument, option, quick_folder, run, sized};
 use crate::volume::volume_of;
 
-/// The size of the largest file in bytes.
-const LARGEST: u64 = 3 << 20;
+/// Every file is smaller than this.
+const FILE_BYTES_LIMIT: u64 = 3 << 20;
 
 /// Does ext4 work?
 #[test]
@@ -70,7 +70,8 @@ fn ctrl_c_waits_for_users_of_the_device() {
     waits_for_users(server, attached.device());
 }
 
-/// Is SIGTERM a normal end even if the file is in use, with a line that reports the use?
+/// Does SIGTERM end the server successfully even if the file is in use, with a line that reports
+/// the use?
 #[test]
 fn sigterm_does_not_wait_for_users() {
     if let Some(why) = attach::missing() {
@@ -102,7 +103,8 @@ fn waits_for_users(server: Server, path: &Path) {
     server.wait();
 }
 
-/// Creates a file system, fills it, unmounts and checks it, and reads everything back.
+/// Creates a file system, writes and replaces files, unmounts and checks it, and reads everything
+/// back.
 fn works(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
@@ -126,7 +128,7 @@ fn works(kind: &str, make: &[&str], check: &[&str]) {
     let mut rng = Rng::new(7);
     let contents: Vec<Vec<u8>> = (0..40)
         .map(|_| {
-            let bytes = rng.below(LARGEST) >> rng.below(12);
+            let bytes = rng.below(FILE_BYTES_LIMIT) >> rng.below(12);
             (0..bytes).map(|_| rng.bits() as u8).collect()
         })
         .collect();
@@ -162,8 +164,9 @@ fn xfs_on_a_volume() {
     works_on_a_volume("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
-/// Pulls a member, rebuilds another and kills the server, each while files are written. Does the
-/// file system's checker find no errors after each, and are all synced files there?
+/// Pulls a member, rebuilds it on a spare and kills the server, each while files are written. Does
+/// the file system's checker find no errors after each? At the end, are all synced files there, and
+/// is a scrub clean?
 fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
@@ -177,7 +180,7 @@ fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     const MEMBER_BYTES: u64 = 120 << 20;
     let mut files = volume_of(folder.path(), Level::Raid5, 1 << 35, MEMBER_BYTES);
     let mut pullable = Pullable::new(&files[1]);
-    let life = ServedVolume::attached(folder.path(), files.clone(), &[(1, &pullable)]);
+    let served = ServedVolume::attached(folder.path(), files.clone(), &[(1, &pullable)]);
     let attached = Attached::new(folder.path());
     run_on(make, attached.device());
     let place = at("mounted");
@@ -198,7 +201,7 @@ fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
         thread::sleep(Duration::from_millis(300));
     });
     mounted.unmount();
-    assert_eq!(life.status().members[1].state, "failed");
+    assert_eq!(served.status().members[1].state, "failed");
     run_on(check, attached.device());
 
     let mounted = attached.mount(&place).unwrap();
@@ -213,24 +216,24 @@ fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
             id,
             force,
         };
-        life.order(&asked).unwrap();
-        life.begin(MaintenanceKind::Rebuild, None);
-        assert!(life.ended().done);
+        served.order(&asked).unwrap();
+        served.begin(MaintenanceKind::Rebuild, None);
+        assert!(served.ended().done);
     });
     mounted.unmount();
-    assert!(life.status().is_whole());
+    assert!(served.status().is_whole());
     run_on(check, attached.device());
     files[1] = spare;
 
     let mounted = attached.mount(&place).unwrap();
-    let mut life = Some(life);
+    let mut served = Some(served);
     files_while(2, &mut || {
         thread::sleep(Duration::from_millis(300));
-        life.take().unwrap().server.kill();
+        served.take().unwrap().server.kill();
         thread::sleep(Duration::from_millis(100));
     });
     drop((mounted, attached));
-    let life = ServedVolume::attached(folder.path(), files, &[]);
+    let served = ServedVolume::attached(folder.path(), files, &[]);
     let attached = Attached::new(folder.path());
     // Mounting replays the journal.
     let mounted = attached.mount(&place).unwrap();
@@ -244,8 +247,8 @@ fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     mounted.unmount();
     run_on(check, attached.device());
     drop(attached);
-    life.begin(MaintenanceKind::Scrub, None);
-    let scrubbed = life.ended();
+    served.begin(MaintenanceKind::Scrub, None);
+    let scrubbed = served.ended();
     assert!(scrubbed.is_clean(), "{scrubbed:?}");
 }
 

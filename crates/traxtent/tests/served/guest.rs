@@ -1,4 +1,4 @@
-//! Tests of a guest with a stock kernel on served drives, attached by qemu's client and by the
+//! Tests of served drives in a guest with a stock kernel, attached by QEMU's client and by the
 //! guest kernel's.
 
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ done
 /bin/nbd-client -d /dev/nbd0 && echo "nbd0 gone"
 "#;
 
-/// Is the command the same as in `docs/guides/serve.md`?
+/// Is the guest's `nbd-client` command the same as in `docs/guides/serve.md`?
 #[test]
 fn nbd_client_is_run_as_documented() {
     let docs = std::fs::read_to_string(testkit::workspace().join("docs/guides/serve.md")).unwrap();
@@ -64,8 +64,8 @@ fn nbd_client_is_run_as_documented() {
     assert!(BY_KERNEL.contains(&documented.replace("$socket", "/tmp/socket")));
 }
 
-/// Does a guest find its drives with their sector sizes, create file systems, and read back its
-/// data? Are the file systems consistent afterwards?
+/// Does a guest find its drives with their sizes and sector sizes, create file systems, and read
+/// back its data? Are the file systems consistent afterwards?
 #[test]
 fn a_guest_uses_drives() {
     let mke2fs = testkit::tool!("mke2fs");

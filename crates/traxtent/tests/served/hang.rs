@@ -1,8 +1,7 @@
 //! Tests of members that return neither data nor an error: the program that serves a member's file
 //! is stopped (SIGSTOP). The member is that file, or a loop device on it.
 //!
-//! Before the member time-out existed, each of these tests waited forever. Time limits are
-//! generous, because machines can be busy.
+//! Time limits are generous, because machines can be busy.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -27,8 +26,7 @@ use crate::volume::{new_volume, open, scrub};
 /// The member that hangs.
 const MEMBER: usize = 1;
 
-/// The limit for the response to a status request or to an order to fail a member. Usually it takes
-/// less than a second.
+/// The time limit for a response on the control socket. Usually it takes less than a second.
 const RESPONSE_MAX: Duration = Duration::from_secs(4);
 
 /// A member time-out, in seconds, that must not expire during a test.
@@ -79,7 +77,8 @@ struct HangingVolume {
 }
 
 impl HangingVolume {
-    /// Serves a new volume with a member time-out. An error names the missing program or device.
+    /// Serves a new volume with a member time-out. An error is the reason to skip the test: a
+    /// missing program or device, or the message of losetup.
     fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<HangingVolume, String> {
         missing().map_or(Ok(()), Err)?;
         let losetup = match kind {
@@ -303,8 +302,8 @@ fn a_block_device_that_hangs_is_failed_by_order() {
 }
 
 /// Stops a server with a hanging member. Are its sockets closed soon, although requests wait, and
-/// does it report the member? After recovery with all members, does the volume hold the flushed
-/// data?
+/// does it report the member? Does it end with status 3 once the member responds? After recovery
+/// with all members, does the volume hold the flushed data?
 fn stops_while_hung(kind: Kind) {
     let hanging = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
         Ok(hanging) => hanging,
@@ -364,17 +363,17 @@ fn stops_while_hung(kind: Kind) {
 }
 
 #[test]
-fn a_server_ends_while_a_file_hangs() {
+fn a_server_stops_while_a_file_hangs() {
     stops_while_hung(Kind::File);
 }
 
 #[test]
-fn a_server_ends_while_a_block_device_hangs() {
+fn a_server_stops_while_a_block_device_hangs() {
     stops_while_hung(Kind::Block);
 }
 
 /// Makes a member hang before the first write, for which the file below allocates space. Does the
-/// member fail after the time-out, and is the write complete?
+/// member fail after the time-out, and does the write succeed?
 #[test]
 fn a_member_hangs_under_an_allocation() {
     let hanging = match HangingVolume::new(Level::Raid5, Kind::File, 2) {

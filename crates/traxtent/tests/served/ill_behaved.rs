@@ -1,4 +1,5 @@
-//! Clients that are silent, send garbage, stop in the middle, or do not read their replies.
+//! Tests with clients that are silent, send garbage, stop in the middle of a request, read their
+//! replies slowly or not at all, or disconnect.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -101,8 +102,8 @@ fn ill_behaved(server: &Server, way: usize) -> Kept {
     }
 }
 
-/// While 200 clients behave badly, is an ordinary one served? Are all their threads and files gone
-/// afterwards?
+/// While 200 clients behave badly, is an ordinary one served? Afterwards, are all their threads and
+/// files gone, and have incomplete writes changed nothing?
 #[test]
 fn two_hundred_at_once() {
     let folder = TempDir::new().unwrap();
@@ -159,8 +160,8 @@ fn a_slow_reader() {
     }
 }
 
-/// If a client disconnects in the middle of the reply to a large read, is the next one served, and
-/// are the first client's threads and files gone?
+/// If clients disconnect in the middle of the reply to a large read, is the next client served, and
+/// are all threads and files of clients gone afterwards?
 #[test]
 fn disconnected_within_a_large_read() {
     let folder = TempDir::new().unwrap();

@@ -12,6 +12,7 @@ use traxtent_units::Rng;
 use crate::client::Client;
 use crate::server::{Server, argument, option, write};
 
+/// The size of a sector in bytes.
 pub(crate) const SECTOR: u64 = 512;
 /// The range of each client, in sectors.
 pub(crate) const SECTORS: u64 = 512;
@@ -60,7 +61,7 @@ fn flushed_data_survives() {
                 let newest = area.newest[sector];
                 assert!(
                     (*flushed..=newest).contains(stamp),
-                    "seed {seed}, sector {sector}: {stamp}, flushed was {flushed} and written {newest}"
+                    "seed {seed}, sector {sector}: holds write {stamp}; expected {flushed} to {newest}"
                 );
                 unflushed += u64::from(flushed < &newest);
                 older += u64::from(stamp < &newest);
@@ -93,7 +94,7 @@ pub(crate) fn assert_kept(areas: &[Area], contents: &[u8], seed: u64) {
             let newest = area.newest[sector];
             assert!(
                 (*flushed..=newest).contains(&stamp),
-                "seed {seed}, sector {sector}: {stamp}, flushed was {flushed} and written {newest}"
+                "seed {seed}, sector {sector}: holds write {stamp}; expected {flushed} to {newest}"
             );
         }
     }
@@ -113,8 +114,8 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Runs one client per area. The clients write and flush until the server is killed after a
-    /// time that the seed determines. Returns the areas.
+    /// Runs one client per area. The clients write, flush and read until the server is killed,
+    /// after a time that the seed determines. Returns the areas.
     pub(crate) fn work_until_killed(server: Server, seed: u64) -> Vec<Area> {
         let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
         thread::scope(|scope| {

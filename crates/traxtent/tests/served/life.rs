@@ -1,5 +1,5 @@
 //! Tests in which members of a served volume are pulled, fail, are replaced and rebuilt, while
-//! clients read and write.
+//! clients read and write. Also tests of orders, of a full disk below the members, and of trim.
 
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -36,8 +36,9 @@ const FAILED: u32 = 5;
 pub(crate) struct ServedVolume {
     pub(crate) server: Server,
     pub(crate) control: PathBuf,
-    /// The members' files, and the paths by which the server opens them.
+    /// The members' files.
     files: Vec<PathBuf>,
+    /// The paths by which the server opens them.
     served: Vec<PathBuf>,
 }
 
@@ -168,7 +169,8 @@ fn all(volume: &DeviceVolume) -> Vec<u8> {
     data
 }
 
-/// Kills the server, checks the volume without one member, and then replaces that member.
+/// Kills the server, and checks the data without one member. Then replaces and rebuilds that
+/// member, and checks the data again.
 pub(crate) fn reassemble(
     served: ServedVolume,
     without: usize,
@@ -212,10 +214,11 @@ fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
     (folder, files, member, pullable)
 }
 
-const HOW: [PullMode; 2] = [PullMode::Gone, PullMode::Errors];
+const PULL_MODES: [PullMode; 2] = [PullMode::Gone, PullMode::Errors];
 
 /// Pulls a member while clients write and read, or only read. Does every read return the data last
-/// written, before and after a kill, without the member and with a replacement?
+/// written, before and after a kill, without the member and with a replacement? If clients write,
+/// has the member failed, with an error?
 #[test]
 fn pulled_under_requests() {
     if let Some(why) = missing() {
@@ -230,7 +233,7 @@ fn pulled_under_requests() {
         let writes = seed % 4 < 3;
         meanwhile(&served.server, &mut areas, writes, || {
             pause(&mut rng, 100);
-            pullable.pull(HOW[seed as usize / 2 % 2]);
+            pullable.pull(PULL_MODES[seed as usize / 2 % 2]);
             thread::sleep(Duration::from_millis(100));
         });
         let status = served.status();
@@ -258,7 +261,7 @@ fn pulled_under_a_scrub() {
         served.begin(MaintenanceKind::Scrub, Some(20 << 20));
         meanwhile(&served.server, &mut areas, true, || {
             pause(&mut rng, 200);
-            pullable.pull(HOW[seed as usize % 2]);
+            pullable.pull(PULL_MODES[seed as usize % 2]);
             thread::sleep(Duration::from_millis(100));
         });
         let ended = served.ended();
@@ -273,7 +276,8 @@ fn pulled_under_a_scrub() {
 }
 
 /// Pulls the member that is being rebuilt with concurrent clients. Are reads correct as above, does
-/// the rebuild end with a reason, and does the rebuild of a replacement finish?
+/// the rebuild end with a reason, and does the rebuild of a replacement finish? Are replacements
+/// refused for a member that has not failed, and on a file that is already a member?
 #[test]
 fn pulled_under_a_rebuild() {
     if let Some(why) = missing() {
@@ -306,7 +310,7 @@ fn pulled_under_a_rebuild() {
             replace_member(pullable.path(), 1).unwrap();
             served.begin(MaintenanceKind::Rebuild, Some(20 << 20));
             pause(&mut rng, 200);
-            pullable.pull(HOW[seed as usize % 2]);
+            pullable.pull(PULL_MODES[seed as usize % 2]);
             thread::sleep(Duration::from_millis(100));
         });
         let ended = served.ended();
@@ -369,7 +373,7 @@ fn a_second_failure() {
         });
         let refused = served.order(&VolumeOrder::Fail { member }).unwrap_err();
         assert!(refused.contains("cannot be marked as failed"), "{refused}");
-        pullable.pull(HOW[seed as usize % 2]);
+        pullable.pull(PULL_MODES[seed as usize % 2]);
         let mut client = Client::new(&served.server);
         // Every member holds a part of this data.
         let rewritten = vec![1; 256 << 10];
@@ -615,7 +619,7 @@ fn trim_is_offered_where_it_frees() {
     assert!(!offers(&served.server));
 }
 
-/// Creates a volume with files as sparse as possible.
+/// Creates a volume on sparse files of 8 MiB, with chunks of 32 KiB.
 fn sparse_volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     let files: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &files {

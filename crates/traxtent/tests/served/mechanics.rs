@@ -27,8 +27,9 @@ const AGREEING_MIN: usize = 3;
 /// The maximum number of measurements at an offset.
 const MEASUREMENTS_MAX: usize = 40;
 
-/// Does the time from the end of one read to the end of another grow with the rotation, and jump by
-/// the skew where the second begins to cross a track boundary?
+/// Does the time from the end of one read to the end of the next grow with the offset of the next,
+/// as the rotation implies? Does it jump by the skew where the next begins to cross a track
+/// boundary?
 #[test]
 fn rotation_and_boundary() {
     let profile = builtin("atlas10k2").unwrap();
@@ -52,6 +53,7 @@ fn rotation_and_boundary() {
     let offsets: Vec<u32> = (0..track_sectors).step_by(STEP as usize).collect();
     let mut delays = Vec::new();
     for offset in &offsets {
+        // In revolutions.
         let mut delays_here = Vec::new();
         let agreed = (0..MEASUREMENTS_MAX).find_map(|_| {
             let [reference, read, _] = cylinders.next().unwrap() else {

@@ -14,7 +14,7 @@ use traxtent_model::profile::{WriteBack, builtin};
 use crate::client::{Client, EPERM, FUA, TRIM, WRITE_ZEROES};
 use crate::server::{Server, TRAXTENT, argument, option, run, small, write};
 
-/// The module of libnbd for Debian's Python.
+/// The path of libnbd's module for Debian's Python.
 const LIBNBD: &str = "/usr/lib/python3/dist-packages/nbd.py";
 
 fn uri_of(server: &Server, export: &str) -> String {
@@ -127,7 +127,8 @@ fn fua_writes_survive_a_kill() {
     assert_eq!(kept, [7; 4096]);
 }
 
-/// Does `--port 0` choose a free port, and is it the one in `$uri` and `$port`?
+/// Does `--port 0` choose a free port, and is it the one in `$uri` and `$port`? Is a client's
+/// connection closed when the command ends?
 #[test]
 fn any_free_port() {
     let mut serving = Command::new(TRAXTENT)
@@ -181,8 +182,8 @@ fn a_busy_port() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Do QEMU's tools read back their data, with and without FUA, zeroes and discards, and do they see
-/// all blocks as allocated?
+/// Do QEMU's tools list the export with its sizes, read back the results of writes, with and
+/// without FUA, and of zeroing, and see all blocks as allocated? Are discards accepted?
 #[test]
 fn by_qemu() {
     let (qemu_io, qemu_img) = (testkit::tool!("qemu-io"), testkit::tool!("qemu-img"));
@@ -247,8 +248,8 @@ fn python(script: &str, uris: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Requests of libnbd: first valid ones, then ones that libnbd would refuse itself, each with the
-/// error that the server returns.
+/// Requests of libnbd: first valid ones; then, without libnbd's own checks, mostly invalid ones,
+/// each with the error that the server returns.
 const REQUESTS: &str = r"
 import errno, nbd, sys
 h = nbd.NBD()

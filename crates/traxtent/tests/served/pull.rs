@@ -26,7 +26,7 @@ pub(crate) struct Pullable {
     nbdfuse: Child,
 }
 
-/// Returns the first missing program or device that is needed to pull a member, if any.
+/// Returns a message about the first program or device that is missing to pull a member, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["nbdkit", "nbdfuse", "umount"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());

@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path) -> Value {
 }
 
 /// Is a receipt of everything served so far written on SIGUSR1, after which the server continues,
-/// and on SIGTERM, when it stops?
+/// and on SIGTERM, when it stops? Are delivered times no shorter than modelled ones?
 #[test]
 fn on_signals() {
     let qemu_io = testkit::tool!("qemu-io");
@@ -81,6 +81,6 @@ fn on_signals() {
             "{kind}: {last}"
         );
     }
-    // The transfer of 64 KB from the media takes more than a millisecond.
+    // The transfer of 64 KiB from the media takes more than a millisecond.
     assert!(percentile_ms("modelled_ms", "max") > 1.0, "{last}");
 }

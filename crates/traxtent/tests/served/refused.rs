@@ -1,4 +1,4 @@
-//! Does `serve` refuse wrong arguments and files that are in use? Does a server return the right
+//! Does `serve` refuse invalid arguments and files that are in use? Does a server return the right
 //! errors for requests that it cannot serve, and for a full disk?
 
 use std::fs;
@@ -29,7 +29,8 @@ fn refusal(arguments: &[String]) -> String {
     said
 }
 
-/// Are unknown options and drives, invalid values, and unsuitable files and scenarios refused?
+/// Are a missing drive, unknown options and drives, invalid values, and unsuitable files and
+/// scenarios refused?
 #[test]
 fn arguments() {
     let folder = TempDir::new().unwrap();
@@ -244,7 +245,7 @@ fn a_receipt_on_a_full_disk() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// Are a mounted device, and a file that backs a loop device, refused?
+/// Are a mounted device, and a file that backs a loop device, refused as the drive's file?
 #[test]
 fn a_mounted_device() {
     let losetup = testkit::tool!("losetup");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use traxtent_model::profile::{Profile, builtin};
 
-/// The command.
+/// The path of the command `traxtent`.
 pub(crate) const TRAXTENT: &str = env!("CARGO_BIN_EXE_traxtent");
 
 /// A running `traxtent serve` or `traxtent volume serve`.
@@ -149,12 +149,13 @@ pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Writes the profile of a drive of 64 MiB that takes no time, with the given sector sizes.
+/// Writes the profile of a drive of 64 MiB that takes no time, with the given sector sizes. Returns
+/// its path.
 pub(crate) fn small(folder: &Path, logical_bytes: u32, physical_bytes: u32) -> String {
     sized(folder, logical_bytes, physical_bytes, 64)
 }
 
-/// Writes the profile of a drive of `mib` MiB that takes no time.
+/// Writes the profile of a drive of `mib` MiB that takes no time, and returns its path.
 pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib: u32) -> String {
     let mut profile = builtin("instant").expect("it is built in");
     profile.sector.logical_bytes = logical_bytes;
@@ -165,15 +166,15 @@ pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib:
     write(folder, &profile)
 }
 
-/// Returns a directory for large amounts of data that is flushed often. It is in memory if
-/// possible.
+/// Returns a directory for large amounts of data that are flushed often. The directory is in memory
+/// if possible.
 pub(crate) fn quick_folder() -> TempDir {
     TempDir::new_in("/dev/shm")
         .or_else(|_| TempDir::new())
         .expect("there is room for a folder")
 }
 
-/// Writes a profile.
+/// Writes a profile, and returns its path.
 pub(crate) fn write(folder: &Path, profile: &Profile) -> String {
     let path = folder.join("drive.toml");
     fs::write(&path, profile.to_toml()).expect("there is room");

@@ -18,12 +18,12 @@ use crate::client::Client;
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::server::{Server, argument, quick_folder};
 
-/// Creates a volume on files of 8 MiB, with consistent parity.
+/// Creates a volume on four files of 8 MiB, with consistent parity or replicas.
 pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf> {
     volume_of(folder, level, seed, 8 << 20)
 }
 
-/// Creates a volume on files of `bytes` bytes, which are all zero, so the parity needs no sync.
+/// Creates a volume on four files of `bytes` bytes. They are all zero, so the volume needs no sync.
 pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
