@@ -7,7 +7,8 @@ fn corpus() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))
 }
 
-/// Does every target return for every stored input, and does every target have inputs?
+/// Does every target return for every stored input and for the empty one, and does every target
+/// have inputs?
 #[test]
 fn corpora_replay() {
     for target in fuzz::TARGETS {
@@ -41,7 +42,7 @@ fn corpora_belong_to_targets() {
     }
 }
 
-/// Does the planted panic exist?
+/// Does the canary's planted panic happen for its input?
 #[test]
 #[should_panic(expected = "the planted panic")]
 fn canary_panics() {

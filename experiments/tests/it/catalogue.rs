@@ -30,7 +30,8 @@ fn every_directory_is_listed() {
     );
 }
 
-/// Does every claim have a unique name, and every measurement of the lab an experiment?
+/// Are the names of claims, and those of measurements, unique? Does every measurement of the lab
+/// have an experiment, and one with a figure if it can draw one?
 #[test]
 fn names_are_unique_and_measurements_are_used() {
     let claims = || {
@@ -70,7 +71,8 @@ fn names_are_unique_and_measurements_are_used() {
     );
 }
 
-/// Do the names of claims, groups, papers and "all" select exactly their claims?
+/// Do the names of claims, groups, papers and "all" select exactly their claims, in lower and upper
+/// case? Are other names refused, and does every experiment belong to a paper in the list?
 #[test]
 fn names_select_their_claims() {
     let count = |names: &[&str]| {

@@ -9,7 +9,7 @@ use traxtent_model::profile::builtin;
 
 /// Is every drive with mechanics within all bounds? Sequential reads reach the media rate, which
 /// matches the manufacturer's; random reads take the manufacturer's access time; and no larger size
-/// or depth is slower. (The suite runs every fifth drive.)
+/// or depth is slower. Outside a soak, only every fifth drive is run.
 #[test]
 fn every_drive_is_within_its_bounds() {
     let seconds = NonZeroU32::MIN;
@@ -42,7 +42,7 @@ fn a_lost_revolution_is_noticed() {
     assert!(!misses.is_empty());
 }
 
-/// Does each data sheet belong to a built-in drive?
+/// Does each data sheet belong to a built-in drive, and name its source?
 #[test]
 fn data_sheets_have_drives() {
     for (name, sheet) in data_sheets() {

@@ -17,7 +17,7 @@ fn experiment(number: &str) -> &'static traxtent_experiments::Experiment {
         .unwrap_or_else(|| panic!("no experiment is numbered {number}"))
 }
 
-/// A plan of one seed, on all processors.
+/// Returns a plan of one seed, on all processors.
 fn plan() -> traxtent_experiments::RunPlan {
     traxtent_experiments::RunPlan {
         seeds: traxtent_experiments::Seeds::First(1),

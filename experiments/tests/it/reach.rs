@@ -23,8 +23,7 @@ const MEASURING: [&str; 13] = [
     "traxtent-lab",
 ];
 
-/// Do the crates that measure not depend on the published numbers, directly, transitively or for
-/// tests?
+/// Do the crates that measure have no dependency on this one: direct, transitive or for tests?
 #[test]
 fn measuring_crates_do_not_depend_on_this_one() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -76,7 +75,7 @@ fn measuring_crates_do_not_depend_on_this_one() {
     );
 }
 
-/// Do the sources of the measuring crates mention neither claims nor these directories?
+/// Do the sources of the measuring crates mention neither claims nor this crate and its files?
 #[test]
 fn measuring_crates_mention_no_claims() {
     let mut files = Vec::new();

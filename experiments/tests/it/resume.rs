@@ -81,7 +81,7 @@ fn only_intact_results_of_this_build_are_used() {
     assert_same(&outcome(Some(folder.path()), "another build", 1), &at_once);
 }
 
-/// Is an unusable directory refused before anything is measured?
+/// Is a file in place of the directory refused when the store is opened, with the file's path?
 #[test]
 fn unusable_directory() {
     let folder = tempfile::tempdir().unwrap();

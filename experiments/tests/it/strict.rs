@@ -2,7 +2,8 @@
 
 use traxtent_experiments::{Experiment, experiments};
 
-/// Is an error in a text reported in one line, with its position?
+/// Is an error in a text reported in one line that names the file and the wrong key or value? Does
+/// the line also give the position if the TOML cannot be parsed?
 #[test]
 fn errors_are_one_line_with_the_position() {
     let text = &experiments()[1].text;
@@ -126,7 +127,8 @@ fn errors_are_one_line_with_the_position() {
     assert!(error.contains("id = T2: must be unique"), "{error}");
 }
 
-/// Is a directory whose name is not a claim number refused?
+/// Is a directory refused if its name is not a paper's letter and two digits, or if its claims have
+/// another number?
 #[test]
 fn directory_names_are_checked() {
     let text = &experiments()[1].text;

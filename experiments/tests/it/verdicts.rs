@@ -34,7 +34,8 @@ const SINGLE_DRIVES: [&str; 24] = [
     "T16", "T17", "T18", "Q1", "Q2", "Q3", "Q4", "Q5", "Q6",
 ];
 
-/// Must a verdict hold with each seed, and does a seed change only random results?
+/// Is a claim met only if it is met with each seed? Does a seed give the same result alone, and is
+/// a result without randomness measured with only one?
 #[test]
 fn a_verdict_holds_with_each_seed() {
     let of = |number, seeds| {
