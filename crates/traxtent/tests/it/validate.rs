@@ -40,7 +40,7 @@ fn no_worse_than_disksim() {
     }
 }
 
-/// With the buffer's settings on the results page, do model and drive agree, for all but 1 or 1.5 %
+/// With the buffer's settings on the results page, do model and drive agree, for at least 98.5 %
 /// of the reads, on what is in the buffer? The settings were found in these traces, so this guards
 /// against regressions and predicts nothing.
 #[test]
