@@ -17,7 +17,7 @@ fn geometry(name: &str) -> Geometry {
     Geometry::build(&profile::builtin(name).unwrap().geometry).unwrap()
 }
 
-fn of_model(name: &str, geometry: &Geometry) -> MapFile {
+fn map_file(name: &str, geometry: &Geometry) -> MapFile {
     let identity = Identity {
         vendor: "TRAXTENT".to_owned(),
         product: name.to_owned(),
@@ -33,7 +33,7 @@ fn of_model(name: &str, geometry: &Geometry) -> MapFile {
     )
 }
 
-/// Returns a file of a few tracks in which every field is set.
+/// Returns a map file of four tracks, with every field set except the serial number.
 fn small() -> MapFile {
     let mut tracks = MapBuilder::default();
     let mut next = 100;
@@ -354,7 +354,7 @@ fn resuming() {
 fn builtin_drives() {
     for name in profile::builtin::names() {
         let geometry = geometry(name);
-        let map = of_model(name, &geometry);
+        let map = map_file(name, &geometry);
         let text = map.to_text();
         let read = MapFile::read(text.as_bytes()).unwrap();
         assert!(read.tracks == map.tracks, "{name}");
@@ -402,7 +402,7 @@ fn twenty_terabytes() {
         zone.slips.dedup();
     }
     let geometry = Geometry::build(&spec).unwrap();
-    let file = of_model("generic-20tb", &geometry);
+    let file = map_file("generic-20tb", &geometry);
     let text = file.to_text();
     println!("{} tracks, {} bytes", file.tracks.len(), text.len());
     assert!(text.len() < 10 << 20, "{} bytes", text.len());
@@ -422,7 +422,7 @@ fn maxtor_300_gb() {
         return;
     };
     let geometry = Geometry::build(&disksim_files::import(&model).spec).unwrap();
-    let file = of_model("maxtor300g", &geometry);
+    let file = map_file("maxtor300g", &geometry);
     assert_eq!(file.tracks.len(), 643_921);
     let text = file.to_text();
     println!("{} bytes", text.len());

@@ -363,8 +363,8 @@ fn seek_curves() {
     }
 }
 
-/// Is the layout order of each built-in drive found, with its surfaces and width, if the drive
-/// translates addresses?
+/// Is the layout order of each built-in drive of up to a million tracks found, with its surfaces
+/// and width, if the drive translates addresses?
 #[test]
 fn layout_orders_are_found() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {

@@ -20,7 +20,7 @@ fn named(name: &str) -> SimTarget {
 }
 
 /// Returns the relative error of the measured revolution.
-fn off(qualified: &QualifiedMethod, name: &str) -> f64 {
+fn relative_error(qualified: &QualifiedMethod, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }
 
@@ -31,7 +31,10 @@ fn every_drive_turns() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
         let qualified = qualify(&mut named(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(qualified.method, TimingMethod::Verify, "{name}");
-        assert!(off(&qualified, name) < 1e-4, "{name}: {qualified:?}");
+        assert!(
+            relative_error(&qualified, name) < 1e-4,
+            "{name}: {qualified:?}"
+        );
         let again = qualified.evidence.same_again.unwrap();
         assert!((again - 1.0).abs() < 0.001, "{name}: {again}");
         assert_eq!(qualified.evidence.early, 0, "{name}");
@@ -79,7 +82,10 @@ fn the_right_method_is_chosen_for_deceitful_drives() {
                 }
                 let qualified = qualify(&mut target).unwrap_or_else(|e| panic!("{context}: {e}"));
                 assert_eq!(qualified.method, method, "{context}: {qualified:?}");
-                assert!(off(&qualified, name) < 1e-4, "{context}: {qualified:?}");
+                assert!(
+                    relative_error(&qualified, name) < 1e-4,
+                    "{context}: {qualified:?}"
+                );
                 assert_eq!(
                     qualified.rejected.is_empty(),
                     method == TimingMethod::Verify
@@ -121,7 +127,10 @@ fn noise_does_not_mislead() {
                 TimingMethod::Verify,
                 "{name}, seed {seed}"
             );
-            assert!(off(&qualified, name) < 1e-4, "{name}, seed {seed}");
+            assert!(
+                relative_error(&qualified, name) < 1e-4,
+                "{name}, seed {seed}"
+            );
         }
     }
 }
@@ -241,7 +250,7 @@ fn methods_are_found_through_scsi_bytes() {
         let qualified = qualify(&mut target).unwrap_or_else(|e| panic!("{faults:?}: {e}"));
         assert_eq!(qualified.method, method, "{faults:?}: {qualified:?}");
         assert!(
-            off(&qualified, "atlas10k2") < 1e-4,
+            relative_error(&qualified, "atlas10k2") < 1e-4,
             "{faults:?}: {qualified:?}"
         );
         drop(target);

@@ -33,8 +33,8 @@ fn algorithms_agree_on_regions() {
             for part in 0..6 {
                 let first = rng.below(map.len() as u64 - 40) as usize;
                 let [begins, ends] = [first, first + 8 + part].map(|k| map.track(k).unwrap());
-                // The region ends at the beginning of a track, one LBN after it, at the track's
-                // last LBN, or in its middle.
+                // The end is a track's first LBN, the one after it, the track's last LBN, or one in
+                // its middle.
                 let inside = [0, 1, ends.sectors.0 - 1, ends.sectors.0 / 2][part % 4];
                 let aligned = part < 3;
                 let region = Region {

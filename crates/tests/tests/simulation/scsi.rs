@@ -168,7 +168,7 @@ fn identity_comes_from_inquiry() {
 }
 
 /// Returns the time of a read of an LBN that has just been read.
-fn again<T: Target>(target: &mut T) -> Span {
+fn reread_time<T: Target>(target: &mut T) -> Span {
     let read = Request::read(Lbn(12_345), 1);
     target.request(read).unwrap();
     target.request(read).unwrap().response()
@@ -187,7 +187,7 @@ fn suspended_caching_shows_the_spindle() {
         let revolution = Span::from_ms(profile.revolution_ms());
         let mut target = by_bytes(profile);
         let found = caching(&mut target);
-        assert!(again(&mut target) < Span(revolution.0 / 2), "{name}");
+        assert!(reread_time(&mut target) < Span(revolution.0 / 2), "{name}");
         let off = target.suspend_caching().unwrap();
         let all = CachingOff {
             reads: true,
@@ -197,17 +197,17 @@ fn suspended_caching_shows_the_spindle() {
         assert_eq!(off, all, "{name}");
         let page = CachingPage::decode(&caching(&mut target));
         assert!(page.read_cache_disabled && page.read_ahead_disabled && page.prefetch_up_to == 0);
-        assert_eq!(again(&mut target), revolution, "{name}");
+        assert_eq!(reread_time(&mut target), revolution, "{name}");
         // The values that survive a loss of power have not been changed.
         let saved = target.mode_page(CACHING_PAGE, PageValues::Saved).unwrap();
         assert_eq!(saved, found, "{name}");
         target.restore_caching().unwrap();
         assert_eq!(caching(&mut target), found, "{name}");
-        assert!(again(&mut target) < Span(revolution.0 / 2), "{name}");
+        assert!(reread_time(&mut target) < Span(revolution.0 / 2), "{name}");
         // Probes switch caching like this.
         target.switch_caching(false).unwrap();
         target.switch_caching(false).unwrap();
-        assert_eq!(again(&mut target), revolution, "{name}");
+        assert_eq!(reread_time(&mut target), revolution, "{name}");
         target.switch_caching(true).unwrap();
         assert_eq!(caching(&mut target), found, "{name}");
     }
@@ -379,7 +379,7 @@ fn old_drives_work() {
     let found = caching(&mut target);
     target.suspend_caching().unwrap();
     let revolution = Span::from_ms(damaged().revolution_ms());
-    assert_eq!(again(&mut target), revolution);
+    assert_eq!(reread_time(&mut target), revolution);
     target.restore_caching().unwrap();
     assert_eq!(caching(&mut target), found);
     drop(target);
@@ -446,7 +446,7 @@ fn caching_that_stays_on() {
     let ignores = SimTransport::new(profile, geometry).with_faults(faults(Compliance::Ignores));
     let mut target = ScsiTarget::open(ignores).unwrap();
     assert!(target.suspend_caching().unwrap().reads);
-    assert!(again(&mut target) < Span::from_ms(3.0));
+    assert!(reread_time(&mut target) < Span::from_ms(3.0));
 }
 
 /// Are long defect lists read in parts, and is the list of a drive that always begins with the

@@ -112,17 +112,17 @@ fn reference_models() {
         let tracks = drive.geometry.track_count() as f64;
         let tree = exact(&drive, Algorithm::Tree);
         let walk = exact(&drive, Algorithm::Walk);
-        let a_track = |probed: &Probed| probed.counts.translations as f64 / tracks;
+        let per_track = |probed: &Probed| probed.counts.translations as f64 / tracks;
         match name {
             "atlas10k" => {
                 // Paper T, section 4.1.2.
-                assert!((2.0..2.3).contains(&a_track(&walk)));
-                assert!(a_track(&tree) < 0.1 && tree.seconds < 12.0);
+                assert!((2.0..2.3).contains(&per_track(&walk)));
+                assert!(per_track(&tree) < 0.1 && tree.seconds < 12.0);
             }
             "maxtor300g/maxtor300g" => {
-                assert!(a_track(&tree) < 0.1 && tree.seconds < 300.0);
+                assert!(per_track(&tree) < 0.1 && tree.seconds < 300.0);
             }
-            _ => assert!(a_track(&walk) >= 2.0 && a_track(&tree) < 0.5),
+            _ => assert!(per_track(&walk) >= 2.0 && per_track(&tree) < 0.5),
         }
     }
 }

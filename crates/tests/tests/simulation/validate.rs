@@ -70,7 +70,7 @@ fn mean(times: &[f64]) -> f64 {
 #[expect(clippy::approx_constant, reason = "0.318 is a demerit")]
 fn measured_drives_are_matched_as_well_as_by_disksim() {
     let folder = testkit::shared_data!("disksim");
-    // The name; in milliseconds DiskSim's demerit, DiskSim's mean, the measured mean.
+    // The name, and in milliseconds DiskSim's demerit, DiskSim's mean and the measured mean.
     let published = [
         ("atlas10k", 0.268, 3.971, 3.893),
         ("atlas_III", 0.378, 6.139, 6.263),

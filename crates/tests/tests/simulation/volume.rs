@@ -209,16 +209,16 @@ fn block_devices_side_by_side() {
                 0 => SECTORS,
                 _ => number * place + rng.below(place - sectors + 1),
             };
-            let skewed = rng.below(3) as usize * 8;
-            let mut memory = vec![0; skewed + sectors as usize * SECTOR];
+            let offset = rng.below(3) as usize * 8;
+            let mut memory = vec![0; offset + sectors as usize * SECTOR];
             if writes {
-                memory[skewed..].fill(rng.bits() as u8);
+                memory[offset..].fill(rng.bits() as u8);
             }
-            requests.push((member, Lbn(at), writes, skewed, memory));
+            requests.push((member, Lbn(at), writes, offset, memory));
         }
         let mut ops: Vec<Op<'_>> = Vec::new();
-        for (member, at, writes, skewed, memory) in &mut requests {
-            let memory = &mut memory[*skewed..];
+        for (member, at, writes, offset, memory) in &mut requests {
+            let memory = &mut memory[*offset..];
             ops.push(if *writes {
                 Op::write(*member, *at, memory)
             } else {
@@ -265,8 +265,8 @@ fn block_devices_side_by_side() {
     }
 }
 
-/// After a member's file is truncated, is every byte read correctly, and is the member dropped
-/// although a write would extend the file again?
+/// After a member's file is truncated, is every byte read correctly, and is the member marked
+/// failed although a write would extend the file again?
 #[test]
 fn a_file_cut_short() {
     for length in [0, 3 << 20] {
@@ -307,8 +307,8 @@ fn a_scrub_without_a_member() {
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 
-/// Is a member whose file was found truncated dropped permanently, even if nothing was written, the
-/// file has its old size again and the server was killed?
+/// Is a member whose file was found truncated stale at the next start, even if nothing was written,
+/// the file has its old size again and the server was killed?
 #[test]
 fn a_file_cut_short_while_served() {
     let folder = quick_folder();

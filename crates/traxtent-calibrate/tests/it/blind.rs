@@ -194,7 +194,7 @@ fn intervals_contain_the_truth() {
 #[test]
 fn buffers_are_found() {
     let start = builtin("atlas10k").unwrap();
-    let other: [fn(&mut Profile); 4] = [
+    let changes: [fn(&mut Profile); 4] = [
         |of| {
             of.cache.read_ahead.whole_track = true;
             of.cache.writes_update = true;
@@ -206,7 +206,7 @@ fn buffers_are_found() {
         },
         |of| of.cache.enabled = false,
     ];
-    for (seed, change) in other
+    for (seed, change) in changes
         .iter()
         .enumerate()
         .take(testkit::repeats(1).min(4) as usize)

@@ -25,7 +25,7 @@ fn chunks(bytes: &[u8], chunk: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Returns bytes that encode their position in the file.
+/// Returns `count` bytes, in words that count up from `from` + 1.
 fn numbered(from: u64, count: usize) -> Vec<u8> {
     let words = (0..count as u64 / 8).flat_map(|index| (from + index + 1).to_le_bytes());
     words.collect()

@@ -365,7 +365,7 @@ struct Moment {
 
 /// Opens, writes to and stops a volume three times, with `life` in the second. Returns its members
 /// after every write and flush.
-fn lives(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
+fn run_life(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
     let moments = RefCell::new(Vec::new());
     let mut drives = made.drives.clone();
     let mut ended = 1;
@@ -560,7 +560,7 @@ fn no_old_copy_is_believed_after_any_crash() {
                 _ => Life::Refuses(victim, rng.below(60)),
             };
             println!("seed {seed}, {}, {count} members, {life:?}", level.name());
-            let moments = lives(&made, life, &mut rng);
+            let moments = run_life(&made, life, &mut rng);
             // Copies are taken of the visible state, durable or not, whenever a superblock has
             // changed.
             let mut older: Vec<Vec<SuperblockPair>> = Vec::new();
@@ -589,7 +589,7 @@ fn a_member_that_returns_is_stale() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let made = setup_of(Level::Raid1, 3, &mut rng);
-        let moments = lives(&made, Life::Calm, &mut rng);
+        let moments = run_life(&made, Life::Calm, &mut rng);
         for moment in &moments {
             let kept = rng.bits();
             let mut left: Vec<Drive> = moment

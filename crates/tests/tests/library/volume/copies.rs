@@ -73,7 +73,8 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
     }
 }
 
-fn made(new: &NewVolume, rng: &mut Rng) -> Memory {
+/// Returns the memory of a drive on which a new volume has been written.
+fn formatted(new: &NewVolume, rng: &mut Rng) -> Memory {
     let memory = Memory::new(vec![Drive::new(new.sectors.0, rng)], None);
     wait(new.make().expect("it fits").write(&&memory)).expect("the volume is written");
     memory
@@ -112,7 +113,8 @@ impl History {
 #[derive(Clone)]
 struct Model {
     sectors: Vec<History>,
-    next: u64,
+    /// The last value that a client has chosen to write.
+    last: u64,
 }
 
 type Shared = Rc<RefCell<Model>>;
@@ -172,8 +174,8 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
                 let zero = kind == 4;
                 let new = {
                     let mut model = model.borrow_mut();
-                    model.next += 1;
-                    let new = if zero { 0 } else { model.next };
+                    model.last += 1;
+                    let new = if zero { 0 } else { model.last };
                     for one in &mut model.sectors[sectors.clone()] {
                         one.busy = true;
                         one.values.push(new);
@@ -224,7 +226,7 @@ async fn worker(volume: &Volume<'_>, steps: u64) {
 }
 
 /// Returns the content of a volume, and asserts that all current replicas agree with it.
-fn all(volume: &Volume<'_>) -> Vec<u64> {
+fn content(volume: &Volume<'_>) -> Vec<u64> {
     let mut bytes = vec![0; volume.capacity().0 as usize * SECTOR];
     wait(volume.read(Lbn(0), &mut bytes)).expect("the read succeeds");
     let values: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
@@ -252,14 +254,14 @@ fn all(volume: &Volume<'_>) -> Vec<u64> {
 fn rounds(seed: u64, count: u64) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
-    let mut memory = made(&new, &mut rng);
+    let mut memory = formatted(&new, &mut rng);
     let mut held = vec![0; open(&memory).expect("it is new").capacity().0 as usize];
     for round in 0..count {
         memory = Memory::new(memory.drives.into_inner(), Some(rng.split()));
         let volume = open(&memory).expect("every state reassembles");
         let model = Rc::new(RefCell::new(Model {
             sectors: held.iter().map(|value| History::of(*value)).collect(),
-            next: (round + 1) << 32,
+            last: (round + 1) << 32,
         }));
         let mut tasks: Tasks<'_> = Vec::new();
         let done = Cell::new(0);
@@ -289,7 +291,7 @@ fn rounds(seed: u64, count: u64) {
         let left = memory.drives.borrow()[0].left(|index| keep[index], || rng.chance(0.3));
         memory = Memory::new(vec![left], None);
         let volume = open(&memory).expect("every state reassembles");
-        let found = all(&volume);
+        let found = content(&volume);
         for (sector, (found, one)) in found.iter().zip(&model.borrow().sectors).enumerate() {
             assert!(
                 one.values[one.durable..].contains(found),
@@ -300,7 +302,7 @@ fn rounds(seed: u64, count: u64) {
         for _ in 0..rng.below(100) {
             wait(volume.work()).expect("background work succeeds");
         }
-        assert_eq!(all(&volume), found);
+        assert_eq!(content(&volume), found);
         held = found;
         drop(volume);
     }
@@ -322,17 +324,17 @@ fn no_read_is_stale() {
 fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
-    let memory = made(&new, &mut rng);
+    let memory = formatted(&new, &mut rng);
     let volume = open(&memory).expect("it is new");
     let model = Rc::new(RefCell::new(Model {
         sectors: vec![History::of(0); volume.capacity().0 as usize],
-        next: 0,
+        last: 0,
     }));
     wait(client(&volume, model, rng.bits(), 60));
     while volume.due().is_some() {
         wait(volume.work()).expect("background work succeeds");
     }
-    let held = all(&volume);
+    let held = content(&volume);
     drop(volume);
     (memory, held, rng)
 }
@@ -414,7 +416,7 @@ fn a_sector_without_a_readable_replica_is_named() {
 fn refused() {
     let mut rng = Rng::new(1);
     let new = new_volume(&mut rng);
-    let memory = made(&new, &mut rng);
+    let memory = formatted(&new, &mut rng);
     let end = new.sectors.0 as usize;
     let damage = |sectors: &[usize]| {
         let drive = memory.drives.borrow()[0].clone();
@@ -538,10 +540,13 @@ fn a_table_that_cannot_be_written() {
         error = error.or(wait(volume.write(at, &[0; SECTOR])).err());
     }
     assert!(error.is_some());
-    assert_eq!(all(&volume), held);
+    assert_eq!(content(&volume), held);
     memory.drives.borrow_mut()[0].refuses = false;
     drop(volume);
-    assert_eq!(all(&open(&memory).expect("every state reassembles")), held);
+    assert_eq!(
+        content(&open(&memory).expect("every state reassembles")),
+        held
+    );
 }
 
 /// Does a survey decode to itself, and is a survey refused that is truncated or has more tracks

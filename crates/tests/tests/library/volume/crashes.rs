@@ -35,6 +35,7 @@ const SAMPLES: u64 = 256;
 #[derive(Clone)]
 struct Model {
     sectors: Vec<History>,
+    /// The value that the next write writes.
     next: u64,
 }
 
@@ -189,10 +190,11 @@ enum Event {
     Degraded,
     /// A member has failed before the workload and is being rebuilt.
     Rebuilding,
-    /// Some sectors cannot be read.
+    /// Up to three sectors of a member cannot be read.
     BadSectors,
 }
 
+/// The events to draw from, all with the same probability.
 const EVENTS: [Event; 8] = [
     Event::Calm,
     Event::Calm,
@@ -462,9 +464,9 @@ struct Tally {
 }
 
 /// Prints the workload's seed and level on a panic.
-struct Named(u64, Level);
+struct PrintOnPanic(u64, Level);
 
-impl Drop for Named {
+impl Drop for PrintOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("seed {}, {}", self.0, self.1.name());
@@ -480,7 +482,7 @@ fn crash(
     hole: WriteHole,
     tally: &mut Tally,
 ) -> Result<(), Wrong> {
-    let _named = Named(seed, level);
+    let _print = PrintOnPanic(seed, level);
     let (total, _, _) = run(seed, level, hole, &[], &mut Vec::new());
     if total == 0 {
         return Ok(());

@@ -215,8 +215,8 @@ fn a_sync_continues_after_a_lost_sector() {
         let Some(stripe) = stripes.into_iter().find(|stripe| rows(*stripe) > 1) else {
             panic!("every stripe has a single row");
         };
-        let lost = if level == Level::Raid1 { 3 } else { 2 };
-        for member in 0..lost {
+        let unreadable = if level == Level::Raid1 { 3 } else { 2 };
+        for member in 0..unreadable {
             memory.drives.borrow_mut()[member].bad = vec![place(&made, stripe, member, 0)];
         }
         flip(&memory, 2, place(&made, stripe, 2, 1));

@@ -22,6 +22,8 @@ pub(super) struct Setup {
     pub(super) drives: Vec<Drive>,
 }
 
+/// Returns a volume with a random number of members: at least two and at least as many as the level
+/// needs, and at most two more.
 pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
     let count = level.members_least().max(2) + rng.below(3) as usize;
     setup_of(level, count, rng)

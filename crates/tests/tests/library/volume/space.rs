@@ -100,8 +100,8 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
     );
 }
 
-/// If a member has no room for its data, does the write fail without the member being dropped, and
-/// succeed once there is room?
+/// If a member has no room for its data, does the write fail without the member being marked
+/// failed, and succeed once there is room?
 #[test]
 fn data_needs_room() {
     for (seed, level) in (0..40).zip(Level::ALL.iter().cycle()) {

@@ -15,13 +15,13 @@ use traxtent_check::{Kind, Severity, findings};
 
 pub(crate) use workshop::{CreatedCase, ImageMaker, is_root};
 
-/// An image, how it is created, and what is wrong with it.
+/// An image or the members of an array, how they are created, and what is wrong with them.
 pub(crate) struct Case {
     /// A description of the image.
     pub(crate) name: &'static str,
-    /// The commands that make `disk.img`, or its members; see [`workshop`].
+    /// The commands that make `disk.img` or the members; see [`workshop`].
     pub(crate) made_by: &'static str,
-    /// The drive that it is meant for.
+    /// The drive that the image is meant for.
     pub(crate) drive: Drive,
     /// Every finding of severity warning or higher: the rule and the layer.
     pub(crate) findings: &'static [(&'static str, &'static str)],
