@@ -15,7 +15,7 @@ const SECTORS: Repair = Repair {
     ..Repair::NONE
 };
 
-/// As [`SECTORS`], and takes the data of `member` as right if there is no majority.
+/// Returns [`SECTORS`] with the data of `member` taken as right if there is no majority.
 fn preferring(member: usize) -> Repair {
     Repair {
         preferred: Some(member),
@@ -23,6 +23,7 @@ fn preferring(member: usize) -> Repair {
     }
 }
 
+/// Same as [`SECTORS`], and also recomputes mismatched parity from the data.
 const PARITY: Repair = Repair {
     parity: true,
     ..SECTORS
