@@ -61,14 +61,19 @@ fn hits_agree() {
         "cache.read_ahead.max_sectors=0",
         "cache.read_ahead.max_from_request_start=true",
     ];
-    let dropped = ["cache.drop_delivered=true", "cache.segments=2"];
+    let dropped = [
+        "cache.drop_delivered=true",
+        "cache.segments=2",
+        "cache.read_ahead.on_idle_hit=true",
+    ];
     // The trace, its settings, and the bound on the share of reads that differ.
     let drives: [(&str, Vec<&str>, f64); 7] = [
         ("atlas10k", whole_track.to_vec(), 0.01),
         ("atlas_III", [&whole_track[..], &sequential].concat(), 0.01),
         ("barracuda", dropped.to_vec(), 0.01),
-        // Missed: about one in a hundred reads finds nothing although read-ahead should have it.
-        ("cheetah4LP", dropped.to_vec(), 0.015),
+        // Missed: the drive's read-ahead fails now and then, four times as often on two of its
+        // heads.
+        ("cheetah4LP", dropped.to_vec(), 0.013),
         ("hp_c2247a", vec![], 0.01),
         ("hp_c3323a", vec![], 0.01),
         ("ibm18es", from_start.to_vec(), 0.01),
