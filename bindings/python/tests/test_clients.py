@@ -58,7 +58,7 @@ def test_a_closed_loop_equals_the_grammars() -> None:
 
 
 def test_several_clients_equal_the_grammars_outstanding_requests() -> None:
-    """Do four generators equal outstanding=4, if they take the same requests in turn?"""
+    """Do four generators that take the same requests in turn give the log of outstanding=4?"""
     expected = simulate("atlas10k2", "random,size=8,count=400,outstanding=4", log=True)
     requests = iter([(row["lbn"], row["sectors"]) for row in rows_of(expected)])
 
@@ -71,7 +71,10 @@ def test_several_clients_equal_the_grammars_outstanding_requests() -> None:
 
 
 def test_an_iterable_with_times_equals_a_table() -> None:
-    """Do requests with times of issue arrive at these times, as from a table?"""
+    """Do a table and requests with times of issue give the log of the run that they are from?
+
+    Is a log itself a workload?
+    """
     source = simulate("atlas10k2", "random,size=8,count=300,arrive=exp:6ms", log=True)
     rows = rows_of(source)
     log = pa.table(source.requests).sort_by("request")

@@ -39,7 +39,10 @@ def sweep(**options: Any) -> pa.Table:
 
 
 def sweeps_with_kills(executor: Any, kill: Callable[[random.Random], bool]) -> None:
-    """Repeat the sweep while workers are killed. `kill` returns whether it has killed one."""
+    """Assert that repeated sweeps give the local table while workers are killed.
+
+    `kill` returns whether it has killed a worker.
+    """
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -98,7 +101,7 @@ def other_host() -> Iterator[tuple[str, list[str]]]:
         ip("-n", name, "link", "set", "lo", "up")
         yield "198.51.100.1", ["ip", "netns", "exec", name]
     finally:
-        # The links disappear with it.
+        # The links disappear with the namespace.
         ip("netns", "delete", name)
 
 

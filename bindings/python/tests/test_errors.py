@@ -46,7 +46,7 @@ def test_the_hierarchy() -> None:
     ],
 )
 def test_wrong_targets_and_workloads(arguments: tuple[str, ...], message: str) -> None:
-    """Is a wrong target or workload refused with the command's text?"""
+    """Is a wrong target or workload refused with the command's message, without its prefix?"""
     with pytest.raises(InputError, match=message) as raised:
         simulate(*arguments)
     assert not str(raised.value).startswith("traxtent: ")
@@ -151,7 +151,7 @@ def test_empty_tables() -> None:
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    """Is each wrong argument refused, with its name?"""
+    """Is each wrong argument refused, with the reason?"""
     with pytest.raises(error, match=message):
         simulate("atlas10k2", WORKLOAD, **arguments)
 
@@ -199,7 +199,7 @@ def test_iterables_of_other_things(item: object) -> None:
 
 
 def test_workloads_of_other_types() -> None:
-    """Is an object that is not a workload refused?"""
+    """Is an object that is not a workload, or an empty one, refused?"""
     for workload in (5, object(), 1.5):
         with pytest.raises(TypeError, match="workload"):
             simulate("atlas10k2", workload)  # type: ignore[arg-type]

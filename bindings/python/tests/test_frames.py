@@ -52,7 +52,7 @@ def test_matplotlib() -> None:
 
 
 def test_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
-    """Is progress shown as a bar of tqdm if that is requested?"""
+    """Is progress shown as a tqdm bar if that is requested?"""
     pytest.importorskip("tqdm")
 
     def slow(now: float, head: object, waiting: object) -> int:

@@ -71,7 +71,7 @@ def test_json_of_built_in_drives(command: Command) -> None:
 
 
 def rows() -> list[tuple[float, int, int, bool]]:
-    """Return requests of a trace: milliseconds, sector, sectors, whether it is a read."""
+    """Return requests of a trace: milliseconds, LBN, sectors, and whether it is a read."""
     rng = random.Random(1)
     at = 0.0
     trace = []
@@ -234,7 +234,7 @@ def test_request_log(command: Command, tmp_path: Path) -> None:
 
 
 def test_logs_are_traces(command: Command, tmp_path: Path) -> None:
-    """Does a log of the command, plain and compressed, give its bytes when it is replayed?"""
+    """Does the replay of a command's log, plain or compressed, give the bytes that it prints?"""
     for name in ("log.csv", "log.csv.gz", "log.csv.zst"):
         command("sim", "atlas10k2", "random,size=8,count=500,arrive=exp:8ms", "--log", name)
         printed = command("sim", "atlas10k2", str(tmp_path / name), "--json", "--speed", "2")
@@ -281,7 +281,7 @@ def test_logs_with_some_measured_times(command: Command, tmp_path: Path) -> None
 
 
 def test_batches_are_the_log(command: Command) -> None:
-    """Do the batches, one after the other, have the rows of the log?"""
+    """Do batches have the given number of rows and, together, the rows of the log?"""
     workload = "random,size=8,count=1000"
     batches = traxtent.simulate_batches("atlas10k2", workload, rows=128)
     parts = [pa.record_batch(batch) for batch in batches]

@@ -28,7 +28,7 @@ def test_claims_are_the_commands(command: Command) -> None:
 
 
 def test_unknown_claims() -> None:
-    """Are unknown claims and wrong settings clear exceptions?"""
+    """Do unknown claims and wrong settings raise clear exceptions?"""
     with pytest.raises(traxtent.InputError, match="X9"):
         lab.run("X9")
     with pytest.raises(traxtent.InputError, match="no claim is named"):

@@ -26,11 +26,11 @@ PACKAGES = ["ipykernel", "matplotlib", "nbclient", "pandas", "polars"]
 
 SOURCE = "bindings/python/notebooks"
 TO_BOOK = "](../../../docs/"
-"""Links of notebooks into the book; a page has them relative to its own folder."""
+"""The start of a notebook's link into the book. A page links relative to its own folder."""
 
 
 def needs_packages() -> None:
-    """Skip a test without the packages of the notebooks."""
+    """Skip the test if a package that the notebooks need is not installed."""
     for package in PACKAGES:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")

@@ -121,7 +121,7 @@ def test_pickled_completions() -> None:
 
 
 def test_disks_are_not_pickled() -> None:
-    """Does the exception say what to do instead?"""
+    """Does the exception for pickling a disk say what to do instead?"""
     with pytest.raises(TypeError, match="pickle its Drive"):
         pickle.dumps(Disk("atlas10k2"))
 
@@ -207,7 +207,7 @@ def test_maps_from_arrays_and_files(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_boundaries(boundaries: Any, error: type[Exception]) -> None:
-    """Are boundaries that are not ascending whole numbers refused?"""
+    """Are boundaries that are too few, or not ascending whole numbers, refused?"""
     with pytest.raises(error):
         TrackMap.from_boundaries(boundaries)
 
@@ -244,7 +244,7 @@ def test_excluded_blocks() -> None:
 
 
 def test_arrays() -> None:
-    """Does every sector of an array lie on one member, in its stripe?"""
+    """Does every sector of an array have a place of its own, not on its stripe's parity member?"""
     tracks = TrackMap.from_boundaries([0, 10, 20, 32, 44, 50])
     array = RaidArray("raid-5", [tracks] * 3)
     places = set()
@@ -361,7 +361,7 @@ def measured_trace(path: Path) -> None:
 
 
 def test_validation_and_calibration(tmp_path: Path) -> None:
-    """Does a comparison give a verdict, and are wrong arguments of a calibration refused?"""
+    """Does a validation give a verdict, and are wrong arguments of a calibration refused?"""
     path = tmp_path / "slow.trace"
     measured_trace(path)
     (verdict,) = traxtent.validate(path, drive="atlas10k2")

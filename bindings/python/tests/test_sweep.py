@@ -101,7 +101,7 @@ def test_executors_and_workers_give_the_same(
 
 
 class Backwards(concurrent.futures.Executor):
-    """An executor that ends tasks in the opposite order, and counts those that it has at a time."""
+    """An executor that ends tasks in the opposite order, and records how many it had at most."""
 
     def __init__(self) -> None:
         """Create an executor without tasks."""
@@ -111,7 +111,7 @@ class Backwards(concurrent.futures.Executor):
     def submit(
         self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> concurrent.futures.Future[Any]:
-        """Keep a task until there are several."""
+        """Keep a task until a timer runs all that have been submitted."""
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         fn, args = pickle.loads(pickle.dumps((fn, args)))
         self.tasks.append((future, lambda: fn(*args, **kwargs)))
@@ -128,7 +128,7 @@ class Backwards(concurrent.futures.Executor):
 
 
 def test_an_executor_gets_few_chunks_ahead() -> None:
-    """Is the number of outstanding chunks bounded by the number of workers?"""
+    """Is the largest number of outstanding chunks two to four per worker?"""
     executor = Backwards()
     traxtent.sweep(
         "atlas10k2",
@@ -173,7 +173,7 @@ def test_a_row_of_another_drive_is_refused() -> None:
 
 
 def test_workloads_of_all_kinds(tmp_path: Path) -> None:
-    """Are traces, tables, generator functions and names rows of one table?"""
+    """Can one sweep run named traces, tables, generator functions and grammar workloads?"""
     trace = tmp_path / "small.trace"
     trace.write_text("".join(f"{i * 20}.0 0 {i * 1000} 8 1\n" for i in range(50)))
     requests = pa.table({"at_ms": [0.0, 20.0], "lbn": [0, 800], "sectors": [8, 8]})
@@ -230,7 +230,7 @@ def test_bad_arguments(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Is a wrong argument refused before anything is simulated?"""
+    """Is a wrong argument refused with the reason?"""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(traxtent.InputError) as raised:
         traxtent.sweep(*arguments, **options)
@@ -238,7 +238,7 @@ def test_bad_arguments(
 
 
 def test_one_point_without_a_grid() -> None:
-    """Is an empty grid one point?"""
+    """Is a sweep without a grid, or with an empty one, a single run?"""
     empty: dict[str, list[Any]] = {}
     for grid in (None, empty):
         assert len(traxtent.sweep("atlas10k2", WORKLOAD, grid)) == 1
@@ -278,7 +278,7 @@ def dying() -> Iterator[traxtent.Request]:
 
 
 def test_an_executor_that_dies() -> None:
-    """Is the death of a pool one clear exception?"""
+    """Does an executor that has died or shut down cause one clear exception?"""
     context = multiprocessing.get_context("spawn")
     with (
         concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor,
@@ -402,7 +402,7 @@ def test_a_killed_sweep_is_resumed(expected: pa.Table, tmp_path: Path) -> None:
         child.wait()
         child.stdout.close()
     with warnings.catch_warnings():
-        # A file that is not whole would cause one.
+        # A file that is not whole would cause a warning.
         warnings.simplefilter("error")
         assert arrow(sweep(resume=tmp_path)).equals(expected)
 
@@ -468,6 +468,6 @@ def test_tables_are_sequences(tmp_path: Path) -> None:
 
 
 def test_seeds_beyond_signed_numbers() -> None:
-    """Do seeds wrap at 2^64, as texts where they do not fit?"""
+    """Do seeds wrap at 2^64, and is their column text if one exceeds a signed number?"""
     table = traxtent.sweep("atlas10k2", WORKLOAD, seeds=2, seed=2**64 - 1)
     assert [row["seed"] for row in table] == [str(2**64 - 1), "0"]

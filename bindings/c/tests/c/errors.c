@@ -1,4 +1,5 @@
-/* Submits invalid requests and injects faults. Prints the status and the message of each call. */
+/* Names invalid drives, submits invalid requests, injects faults, and reaches the end of time.
+ * Prints the status and the message of the calls tested. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

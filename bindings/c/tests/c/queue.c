@@ -1,6 +1,7 @@
 /* Submits the requests from standard input, and prints the completions.
  * `queue DRIVE`: each line of input is "now op lbn sectors flags", in order of time. Each line of
- * output is "tag submitted completed status", in order of completion. Tags count from 1000. */
+ * output is "tag submitted completed status", in order of completion. Times are in picoseconds.
+ * Tags count from 1000. */
 #include <inttypes.h>
 #include <stdio.h>
 #include "traxtent.h"

@@ -28,7 +28,7 @@ static traxtent_status fill(traxtent_disk *disk, uint64_t lbn, int byte)
     return traxtent_write(disk, lbn, 1, sector, false, NULL);
 }
 
-/* LBN 5: durable. LBN 6: in the drive's cache. LBN 7: outstanding. */
+/* Writes LBN 5 durably and LBN 6 to the drive's cache, and leaves a write of LBN 7 outstanding. */
 static int fill_three(traxtent_disk *disk)
 {
     traxtent_request request = {.op = TRAXTENT_WRITE, .lbn = 7, .sectors = 1, .data = sector};
@@ -51,10 +51,10 @@ int main(int argc, char **argv)
     if (argc != 4)
         return failed("usage: store STEP DRIVE PATH");
     const char *step = argv[1], *drive = argv[2], *path = argv[3];
-    int makes = !strncmp(step, "create", 6);
+    int creates = !strncmp(step, "create", 6);
     if (!strcmp(step, "create-limited"))
         limit(1 << 20);
-    traxtent_disk *disk = makes ? traxtent_create(drive, path, why, sizeof why)
+    traxtent_disk *disk = creates ? traxtent_create(drive, path, why, sizeof why)
                                 : traxtent_open(drive, path, why, sizeof why);
     if (!disk)
         return print_error(why);

@@ -15,8 +15,8 @@ fn blocks(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Do the commands install the library where pkg-config finds it, and does a program link with it
-/// both ways?
+/// Do the commands install the library where pkg-config finds it, and does a program link with the
+/// shared and with the static one? Does the latter run without the installed library?
 #[test]
 fn commands_of_the_readme_work() {
     let (_, _) = (tool!("cc"), tool!("pkg-config"));
@@ -28,7 +28,7 @@ fn commands_of_the_readme_work() {
     .unwrap();
     let readme = fs::read_to_string(crate_path("README.md")).unwrap();
     let [install, shared, linked_statically] = &blocks(&readme)[..] else {
-        panic!("blocks for other purposes");
+        panic!("the README must have three blocks of shell: install, and link in two ways");
     };
     let build = "cargo build --release -p traxtent-c\n";
     assert!(install.contains(build));

@@ -28,7 +28,7 @@ pub(crate) fn library_folder() -> PathBuf {
 }
 
 impl Program {
-    /// Compiles the program of a file of this crate with the compiler `cc`.
+    /// Compiles a source file of this crate with the compiler `cc`.
     pub(crate) fn compile(cc: &Path, source: &str) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let status = Command::new(cc)

@@ -1,4 +1,4 @@
-//! The queue-depth interface.
+//! Tests of several outstanding requests, and of errors.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use traxtent_units::{Lbn, Rng, SimTime, Span};
 
 use crate::program::Program;
 
-/// Drives and seeds: two old drives, one with native sectors of 4 KiB, one with a large cache.
-const TABLE: &[(&str, u64)] = &[
+/// Drives and seeds: two old drives, one with physical sectors of 4 KiB, one with a large cache.
+const CASES: &[(&str, u64)] = &[
     ("atlas10k2", 1),
     ("atlas10k2", 2),
     ("hp-c2247", 3),
@@ -20,8 +20,9 @@ const TABLE: &[(&str, u64)] = &[
     ("generic-20tb", 6),
 ];
 const REQUESTS: u64 = 300;
-/// The longest time between two requests. Queues build up, and empty from time to time.
-const PAUSE_MAX: Span = Span(15_000_000_000);
+/// The time between two requests is shorter than this. Queues build up, and empty from time to
+/// time.
+const PAUSE_LIMIT: Span = Span(15_000_000_000);
 
 /// A request, the number of its operation in C, and its time.
 struct Arrival {
@@ -30,13 +31,14 @@ struct Arrival {
     request: Request,
 }
 
-/// Returns random reads, writes, flushes, and some sequences.
+/// Returns random reads, writes, writes of zeros and flushes. Some continue the request before
+/// them.
 fn arrivals(drive: &Drive, seed: u64) -> Vec<Arrival> {
     let (mut rng, mut at) = (Rng::new(seed), SimTime::ZERO);
     let mut next = Lbn(0);
     let capacity = drive.geometry().capacity().0;
     let arrival = |_| {
-        at += Span(rng.below(PAUSE_MAX.0));
+        at += Span(rng.below(PAUSE_LIMIT.0));
         let sectors = 8 * (1 + rng.below(32) as u32);
         if rng.below(3) > 0 || next.0 + u64::from(sectors) > capacity {
             next = Lbn(rng.below(capacity - u64::from(sectors)) / 8 * 8);
@@ -80,7 +82,7 @@ fn completions(drive: &mut Drive, arrivals: &[Arrival]) -> String {
 #[test]
 fn completions_equal_those_of_the_drive() {
     let program = Program::compile(&tool!("cc"), "tests/c/queue.c");
-    for (name, seed) in TABLE {
+    for (name, seed) in CASES {
         let mut drive = Drive::new(&builtin(name).unwrap()).unwrap();
         let arrivals = arrivals(&drive, *seed);
         let mut input = String::new();
@@ -108,7 +110,7 @@ fn completions_equal_those_of_the_drive() {
 
 /// Does each mistake have a code and a message, does a failed submission have no effect, do faults
 /// end outstanding requests with their reasons, and is an outstanding request released with its
-/// disk?
+/// disk? Do requests fail at the end of time?
 #[test]
 fn errors_have_codes_and_messages() {
     let program = Program::compile(&tool!("cc"), "tests/c/errors.c");

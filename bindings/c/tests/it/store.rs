@@ -83,7 +83,7 @@ fn a_closed_disk_keeps_its_data() {
     assert_eq!(trial.step("open-read"), "067");
 }
 
-/// Does a disk that is not shut down lose its volatile data, and nothing else?
+/// Does a disk that is freed without being closed lose its volatile data, and nothing else?
 #[test]
 fn a_freed_disk_keeps_durable_data() {
     let trial = trial!();
