@@ -137,7 +137,7 @@ fn slips_turn_later_cylinders() {
     assert_eq!(turns, [1, 2, 0, 1, 3, 4]);
 }
 
-/// A tree with a truncated run, a slip and a remap.
+/// A layout g4: a run-length tree with a truncated run, a slip and a remap.
 const G4: &str = "dm_disk d { Number of data surfaces = 2, Number of cylinders = 8, Block count = 36,
     Layout Model = dm_layout_g4 {
           TP = [ 0, 4, 5 ],
@@ -161,7 +161,7 @@ fn layout_g4() {
     assert!((turns - (0.2 + 0.25 + 0.1)).abs() < 1e-9, "{turns}");
 }
 
-/// A map of two cylinders.
+/// A layout g2 of two cylinders, whose tracks are in a map file.
 const G2: &str = "dm_disk d { Number of data surfaces = 2, Number of cylinders = 2, Block count = 18,
         Layout Model = dm_layout_g2 { Layout Map File = some.map, Zones = [ dm_layout_g2_zone {
           First cylinder number = 0, Last cylinder number = 1, First LBN = 0, Last LBN = 17, Blocks per track = 5,

@@ -82,7 +82,7 @@ fn included_files() {
     );
 }
 
-/// Does a block of a named kind inherit the values that it does not set?
+/// Does a block that is derived from another one inherit the values that it does not set?
 #[test]
 fn derived_blocks() {
     let document = parse("kind A { x = 1, y = 2 } A B { y = 3 }").unwrap();

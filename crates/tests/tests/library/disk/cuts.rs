@@ -32,7 +32,8 @@ impl Busy {
         }
     }
 
-    /// Submits `commands` commands, `depth` at a time, and leaves some outstanding.
+    /// Submits `commands` commands, and waits after each until at most `depth` are outstanding.
+    /// These stay outstanding at the end.
     fn work(&mut self, commands: u64, depth: usize) {
         let mut now = self.disk.now();
         for _ in 0..commands {

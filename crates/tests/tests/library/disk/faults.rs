@@ -14,7 +14,7 @@ fn inject(disk: &mut Disk, fault: &str) {
     disk.inject(disk.now(), fault.parse().unwrap()).unwrap();
 }
 
-/// Returns the breakdown of a read by a fresh tiny disk with a fault.
+/// Returns the breakdown of the first read of a disk, with or without a fault.
 fn first_read(profile: &Profile, fault: Option<&str>, lbn: u64, sectors: usize) -> Breakdown {
     let mut disk = Disk::new(profile).unwrap();
     if let Some(fault) = fault {

@@ -47,7 +47,7 @@ fn write_back() -> Disk {
 
 /// Returns a random command on the first `within` sectors, and the data of a write, which repeats
 /// `stamp`.
-fn random(rng: &mut Rng, within: u64, sector: u32, stamp: u64) -> (Command, Vec<u8>) {
+fn random(rng: &mut Rng, within: u64, sector_bytes: u32, stamp: u64) -> (Command, Vec<u8>) {
     let sectors = match rng.below(10) {
         0 => 1 + rng.below(within.min(150)),
         _ => 1 + rng.below(20),
@@ -60,7 +60,7 @@ fn random(rng: &mut Rng, within: u64, sector: u32, stamp: u64) -> (Command, Vec<
         1 => (Command::Trim { lbn, sectors }, Vec::new()),
         2 => (Command::WriteZeroes { lbn, sectors, fua }, Vec::new()),
         3..12 => {
-            let bytes = sectors as usize * sector as usize;
+            let bytes = sectors as usize * sector_bytes as usize;
             (Command::Write { lbn, sectors, fua }, stamped(stamp, bytes))
         }
         _ => (Command::Read { lbn, sectors }, Vec::new()),

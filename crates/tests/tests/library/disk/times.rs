@@ -59,8 +59,8 @@ fn data_costs_no_time() {
     }
 }
 
-/// Do the same commands take the same times to the picosecond a day of whole revolutions later,
-/// that is, without drift?
+/// Do the same commands take the same times, to the picosecond, if they begin a day of whole
+/// revolutions later?
 #[test]
 fn times_do_not_drift_within_a_day() {
     for name in ["atlas10k", "atlas10k2", "cheetah15k7", "generic-20tb"] {

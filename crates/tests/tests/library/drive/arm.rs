@@ -1,4 +1,4 @@
-//! When the arm is idle, and when it leaves read-ahead for another request.
+//! When the drive is idle, and when the arm leaves read-ahead for another request.
 
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Skew;
@@ -8,7 +8,7 @@ use traxtent_units::request::Request;
 
 use super::tiny::{assert_completions, read, tiny, tiny_with, write};
 
-/// Returns the periods during which a drive is not idle, in milliseconds. It is polled every
+/// Returns the periods during which a drive is not idle, in milliseconds. The drive is polled every
 /// hundredth of a millisecond.
 fn busy(profile: &Profile, requests: &[(f64, Request)], until_ms: u32) -> Vec<(f64, f64)> {
     let mut drive = Drive::new(profile).unwrap();

@@ -128,9 +128,9 @@ fn a_clone_has_a_policy_of_its_own() {
 
 /// Checks the queue and the head that it sees, and takes the newer request.
 #[derive(Clone, Debug)]
-struct Checked;
+struct Checker;
 
-impl QueuePolicy for Checked {
+impl QueuePolicy for Checker {
     fn choose(&mut self, now: SimTime, head: &HeadView, waiting: &Waiting<'_>) -> usize {
         // The first request is served at once, so the two that arrived meanwhile wait.
         let lbns: Vec<u64> = waiting
@@ -159,7 +159,7 @@ impl QueuePolicy for Checked {
 #[test]
 fn a_policy_sees_the_queue_and_the_head() {
     let mut drive = Drive::new(&tiny()).expect("a valid drive");
-    drive.set_queue_policy(Some(Box::new(Checked)));
+    drive.set_queue_policy(Some(Box::new(Checker)));
     for (ms, request) in [
         (0.0, read(20, 10)),
         (0.1, read(900, 1)),
