@@ -1,4 +1,4 @@
-"""Helpers of the tests."""
+"""Helpers for the tests."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ use traxtent_experiments::{RunOutcome, RunPlan, Seeds, Selection, Store, run};
 
 use super::plan;
 
-/// One experiment with random requests, one with two drives, one with a figure.
+/// Experiments with random requests: the second has two drives, and the other two have a figure.
 const SOME: [&str; 3] = ["T9", "T12", "T14"];
 
 fn outcome(folder: Option<&Path>, build: &str, seeds: usize) -> RunOutcome {

@@ -73,7 +73,8 @@ fn the_weight_of_age_is_in_thousandths() {
     ];
     let profile = drive_with(&folder, "ibm18es", &changes);
     assert_eq!(profile.queue.scheduler, Scheduler::AgedSptf { weight: 0.1 });
-    // The arrival time of each request, its LBN, and its response time in DiskSim 4.0.
+    // The arrival time of each request, its LBN, and its response time in DiskSim 4.0. Times are in
+    // milliseconds.
     let requests = [
         (0.0, 1_000, 6.791),
         (0.0, 4_402_000, 15.837),

@@ -140,7 +140,8 @@ fn broken_text() {
     assert_eq!(error.to_string(), "dir/top:1: x: a list is not a number");
 }
 
-/// Can every parameter file and seek curve of the reference data be read?
+/// Can the parameter files, models and seek curves of the reference data be read? Do exactly the
+/// files `*_dual.seek` have times of writes?
 #[test]
 fn reference_files() {
     let Some(folder) = shared("data/disksim") else {

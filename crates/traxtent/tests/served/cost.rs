@@ -34,7 +34,7 @@ fn small_writes() {
     assert_agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
-/// Is the cost of large sequential writes right? It is zero if the buffer merges them.
+/// Is the cost of large sequential writes right? It is a few percent.
 #[test]
 fn large_writes() {
     assert_agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
@@ -47,7 +47,7 @@ fn large_writes_through() {
     assert_agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
-/// Is the cost of reads right? It is zero.
+/// Is the cost of reads right? It is almost zero.
 #[test]
 fn reads() {
     assert_agrees(Load::Reads, typical(), 2, "randread", 4096, 1);

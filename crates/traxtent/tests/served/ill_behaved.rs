@@ -19,7 +19,7 @@ const CLIENTS: usize = 200;
 const MIB: usize = 1 << 20;
 
 /// Serves two drives: one whose requests complete at once, in the thread that reads them, and one
-/// with mechanics, whose requests have a thread each.
+/// with mechanics, which needs a thread for each outstanding request.
 fn servers(folder: &TempDir) -> [Server; 2] {
     let quick = Server::start(&[argument("instant"), option("transport", "off")]);
     let profile = write(folder.path(), &builtin("atlas10k2").unwrap());

@@ -238,7 +238,7 @@ fn aged_sptf_starves_no_request() {
         }
         f64::INFINITY
     };
-    // With a weight of 0.1, another 150 ms of waiting compensate for the longest positioning time,
+    // With a weight of 0.1, another 150 ms of waiting compensates for the longest positioning time,
     // 15 ms. The requests that wait at that time, 32 of at most 11 ms each, may be served first.
     let aged = far_ms(Scheduler::AgedSptf { weight: 0.1 });
     assert!(aged < 150.0 + 32.0 * 11.0 + 15.0, "waited {aged} ms");
