@@ -173,7 +173,7 @@ impl Table {
         )
     }
 
-    /// Returns the table whose parts `__reduce__` has given.
+    /// Creates a table from columns and rows in the form that `__reduce__` returns.
     #[staticmethod]
     fn _from_parts(
         columns: Vec<(String, String, Option<String>, bool)>,

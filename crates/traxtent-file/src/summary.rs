@@ -81,8 +81,8 @@ impl Summary {
 ///
 /// # Errors
 /// Returns an error if a drive has no map, if its map does not cover the file, if the file system's
-/// blocks are not whole sectors of a map, or if the devices below the file system cannot be
-/// followed.
+/// blocks are not whole sectors of a map, or if a device below the file system places its
+/// data by a rule that is not supported.
 pub fn summarize(
     extents: &[FileExtent],
     system: &FileSystem,
@@ -120,7 +120,7 @@ pub fn summarize(
             return Err(FileError::Unsuitable {
                 path: system.device.clone(),
                 why: format!(
-                    "the track map ends before LBN {}, before the end of the file",
+                    "the track map ends before LBN {}; the file extends beyond it",
                     partition.map().end()
                 ),
             });

@@ -143,7 +143,8 @@ pub(crate) fn run(blocks: Range<u64>, donor: usize, block: u64) -> Run {
     }
 }
 
-/// Returns which positions of a file are on whole tracks, counted block by block.
+/// Returns, for each position of a file, whether its block is on a whole track. Searches the file
+/// for the blocks of each traxtent.
 pub(crate) fn is_whole(file: &[Option<u64>], partition: &Partition) -> Vec<bool> {
     let mut whole = vec![false; file.len()];
     for traxtent in partition.traxtents() {

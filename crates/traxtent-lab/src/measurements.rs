@@ -123,7 +123,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("modern-sequential", modern::sequential),
     numbers("modern-writes-and-flushes", modern::writes_and_flushes),
     numbers("modern-data-sheet-rates", modern::data_sheet_rates),
-    // Alignment, with file systems of the running kernel.
+    // Alignment, with file systems of the running kernel or of a guest's.
     numbers("alignment-penalties", alignment::penalties)
         .drawn(alignment::figure)
         .needing(alignment::unavailable_reason),

@@ -60,7 +60,7 @@ impl<'t> Translator<'t> {
     }
 
     /// Records that the LBNs of some bad slots have been found to be remapped.
-    pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
+    pub(super) fn record_remapped_places(&mut self, places: impl IntoIterator<Item = Place>) {
         Rc::make_mut(&mut self.bad).record_remapped(places);
     }
 
@@ -105,7 +105,7 @@ impl<'t> Translator<'t> {
     }
 
     /// Records remapped LBNs.
-    pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
+    pub(super) fn record_remapped_lbns(&mut self, lbns: std::ops::Range<u64>) {
         self.results.remapped.extend(lbns.map(Lbn));
     }
 

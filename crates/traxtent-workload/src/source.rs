@@ -1,5 +1,4 @@
-//! The times at which requests are issued: the interface between a workload and the simulation or
-//! server that runs it.
+//! Sources of requests: the interface between a workload and the simulation or server that runs it.
 //!
 //! A source has no clock. Its driver calls [`RequestSource::due`], advances the clock to that
 //! instant (or to an earlier completion), takes the request that the source issues, and reports
@@ -88,7 +87,7 @@ pub trait RequestSource {
 #[derive(Clone)]
 pub struct Synthetic<'a> {
     requests: RequestGenerator<'a>,
-    times: Rng,
+    time_rng: Rng,
     flow: Flow,
     remaining: u64,
     end: SimTime,
@@ -145,24 +144,24 @@ impl<'a> Synthetic<'a> {
         sector_bytes: u32,
         tracks: &'a dyn TrackSource,
     ) -> Result<Self, WorkloadError> {
-        let mut times = Rng::new(spec.seed);
-        let requests = RequestGenerator::new(spec, sector_bytes, tracks, times.split())?;
+        let mut time_rng = Rng::new(spec.seed);
+        let requests = RequestGenerator::new(spec, sector_bytes, tracks, time_rng.split())?;
         let flow = match &spec.pace {
             ArrivalModel::Closed { outstanding, think } => {
                 let ready = (0..*outstanding).map(|_| Reverse(SimTime::ZERO)).collect();
-                let think = Times::new(think, &mut times);
+                let think = Times::new(think, &mut time_rng);
                 Flow::Closed { think, ready }
             }
             ArrivalModel::Open { gap } => {
-                let gap = Times::new(gap, &mut times);
-                let next = SimTime::ZERO + gap.sample(&mut times);
+                let gap = Times::new(gap, &mut time_rng);
+                let next = SimTime::ZERO + gap.sample(&mut time_rng);
                 Flow::Open { gap, next }
             }
         };
         let end = spec.end_time.unwrap_or(SimTime(u64::MAX));
         Ok(Synthetic {
             requests,
-            times,
+            time_rng,
             flow,
             remaining: spec.count,
             end,
@@ -198,7 +197,7 @@ impl RequestSource for Synthetic<'_> {
                 ready.pop();
             }
             Flow::Open { gap, next } => {
-                let wait = gap.sample(&mut self.times);
+                let wait = gap.sample(&mut self.time_rng);
                 *next = SimTime(next.0.saturating_add(wait.0));
             }
         }
@@ -220,7 +219,7 @@ impl RequestSource for Synthetic<'_> {
     fn complete(&mut self, _: u64, at: SimTime) {
         if let Flow::Closed { think, ready } = &mut self.flow {
             ready.push(Reverse(SimTime(
-                at.0.saturating_add(think.sample(&mut self.times).0),
+                at.0.saturating_add(think.sample(&mut self.time_rng).0),
             )));
         }
     }

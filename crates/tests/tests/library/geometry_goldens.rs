@@ -75,7 +75,7 @@ fn serpentine_of_the_maxtor_10k_v() {
 
 /// Does a drive of 24 TB with thousands of slips have a small index?
 #[test]
-fn a_24_tb_drive_is_a_small_index() {
+fn a_24_tb_drive_has_a_small_index() {
     let mut spec = GeometrySpec {
         surfaces: 20,
         cylinders: 600_000,

@@ -190,8 +190,8 @@ impl Dixtrac<'_, '_, '_> {
             let slipped_count = slipped.count() as u64;
             if slipped_count > 0 && lbn == lbn_after + slipped_count {
                 let first = lbn - run.len() as u64;
-                self.translator.moved(first..lbn);
-                self.translator.found_moved(places);
+                self.translator.record_remapped_lbns(first..lbn);
+                self.translator.record_remapped_places(places);
                 return Ok(false);
             }
         }
@@ -216,8 +216,8 @@ impl Dixtrac<'_, '_, '_> {
         if self.translator.place(start + next.lead)? != Some(next.place(next.slot)) {
             return Ok(false);
         }
-        self.translator.moved(next.start..start);
-        self.translator.found_moved(places);
+        self.translator.record_remapped_lbns(next.start..start);
+        self.translator.record_remapped_places(places);
         Ok(true)
     }
 

@@ -2,20 +2,21 @@
 //! Drive Characterization", CMU-CS-99-176): general knowledge of drives determines which
 //! translations are made.
 //!
-//! 1. Determine the capacity and, by translating LBNs across the drive, the surfaces ([`survey`]).
+//! 1. Determine the capacity and, by translating LBNs across the drive, the surfaces ([`count_surfaces`]).
 //! 2. Read the list of media defects.
 //! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
 //! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
-//!    by predictions of doubling reach and bisection.
-//! 5. Determine how each defect is handled: the sector after it is translated back. Its LBN shows
-//!    how many LBNs the bad sectors before it still have. This also checks all predictions so far.
+//!    by predicting twice as far each time, then by bisection.
+//! 5. Determine how each defect is handled: the place of the sector after the defect is translated
+//!    back to an LBN. That LBN shows how many of the bad sectors before it still have one. It also
+//!    checks all predictions so far.
 //!
 //! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
 //! deviations might compensate each other. The expertise does not cover seek-first orders, surfaces
 //! of different sizes and irregular layouts. There the tracks are found as in
 //! [`walk`](mod@super::walk), and the expertise is tried again after increasing numbers of tracks.
-//! On a drive without defect lists, all tracks are found in this way. A note gives the number of
-//! walked tracks.
+//! On a drive without defect lists, all tracks are found in this way. If a sparing scheme was
+//! recognized, a note gives the number of walked tracks.
 //!
 //! Not covered: DIXtrac's own sequence of requests, in which each track of each zone's first
 //! cylinders is translated several times.
@@ -36,7 +37,7 @@ use traxtent_model::geometry::{Place, Sparing};
 use zone::{PlanStart, SparingRule, Zone};
 
 /// The number of LBNs across the drive that are translated to count surfaces.
-const SURVEYED_LBNS: u64 = 64;
+const SAMPLED_LBNS: u64 = 64;
 /// The number of tracks above which a plan does not grow.
 const REACH_MAX: u64 = 1 << 16;
 /// The largest number of regions with defects on which schemes are compared.
@@ -78,7 +79,7 @@ pub(super) fn dixtrac(
     sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
     let mut translator = Translator::new(target)?;
-    let surfaces = survey(&mut translator)?;
+    let surfaces = count_surfaces(&mut translator)?;
     let has_list = translator.has_list;
     let first = first_track(&mut translator, region)?;
     let out = TrackOutput::new(sink, first, region, translator.end);
@@ -123,11 +124,11 @@ pub(super) fn dixtrac(
 }
 
 /// Returns the number of surfaces, judging by LBNs across the drive.
-fn survey(translator: &mut Translator<'_>) -> Result<u16, ProbeError> {
+fn count_surfaces(translator: &mut Translator<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
     let end = translator.end;
-    let spread = (0..SURVEYED_LBNS)
-        .map(|k| (u128::from(end) * u128::from(k) / u128::from(SURVEYED_LBNS)) as u64);
+    let spread = (0..SAMPLED_LBNS)
+        .map(|k| (u128::from(end) * u128::from(k) / u128::from(SAMPLED_LBNS)) as u64);
     for lbn in spread.chain(end.checked_sub(1)) {
         if let Some(place) = translator.place(lbn)? {
             most = most.max(place.surface.0);
@@ -154,7 +155,7 @@ impl Dixtrac<'_, '_, '_> {
         }
         if let Some(lbn) = self.first_failure.filter(|_| has_list) {
             self.translator.note(&format!(
-                "from LBN {lbn} on, the layout is not recognized; tracks that could not be predicted were searched individually"
+                "the layout is not recognized at LBN {lbn}, and possibly after it; tracks that could not be predicted were searched individually"
             ));
         }
     }

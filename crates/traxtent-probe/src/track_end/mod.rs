@@ -63,18 +63,18 @@ pub(super) fn track_end(
             return Ok(outside);
         }
         if let Some(inside) = track.resumes(anchor, outside)? {
-            track.translator.moved(outside..inside.lbn);
+            track.translator.record_remapped_lbns(outside..inside.lbn);
             anchor = inside;
         } else if anchor.lbn == first
             && let Some(rest) = track.first_lbn_on_track(anchor, outside)?
         {
-            track.translator.moved(start..rest.lbn);
+            track.translator.record_remapped_lbns(start..rest.lbn);
             anchor = rest;
         } else if let Some(next) = track.after_gap(outside)? {
             anchor = next;
         } else {
             let end = track.with_last_remapped(outside)?;
-            track.translator.moved(outside..end);
+            track.translator.record_remapped_lbns(outside..end);
             return Ok(end);
         }
     }
@@ -240,7 +240,7 @@ impl Track<'_, '_> {
                 }
             }
             if at.is_some() && on - outside > moved {
-                self.translator.found_moved(run.iter().copied());
+                self.translator.record_remapped_places(run.iter().copied());
             }
             return self.at(on);
         }

@@ -79,7 +79,7 @@ fn refusals_say_why() {
         std::slice::from_ref(&path),
         &short.display().to_string(),
     ));
-    let says = format!("{device}: the track map ends before LBN {end}, before the end of the file");
+    let says = format!("{device}: the track map ends before LBN {end}; the file extends beyond it");
     assert_refused(&answer, 2, &says);
 
     let mut command = Command::new(TRAXTENT);

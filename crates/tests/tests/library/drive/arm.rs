@@ -86,7 +86,7 @@ fn a_drive_is_idle_once_all_is_done() {
 /// When does the arm leave read-ahead for a request that arrives while a sector passes, during the
 /// switch to the next track, or while the head waits for that track's first sector?
 #[test]
-fn the_arm_leaves_read_ahead_at_a_sectors_end() {
+fn when_the_arm_leaves_read_ahead() {
     // Sector 30 begins at 3.0 ms. The track ends at 10.0 ms. The head is over the next track at
     // 10.5 ms. That track's first sector begins then, or half a millisecond later.
     let (track_end, landed) = (1000, 1050);
@@ -131,7 +131,7 @@ fn the_arm_leaves_read_ahead_at_a_sectors_end() {
 
 /// If another request waits for the arm, does read-ahead that has not begun let the arm go at once?
 #[test]
-fn a_read_ahead_that_has_not_begun_is_free_to_leave() {
+fn the_arm_leaves_at_once_if_read_ahead_has_not_begun() {
     // The last sector passes until 3.0 ms, and the read completes at 3.01 ms. The head is then over
     // sector 30, which ends at 3.1 ms.
     let p = |preseek| {

@@ -296,8 +296,8 @@ fn majorities() {
     );
 }
 
-/// Is every repair refused while a member is doubtful, and does this state last over restarts until
-/// the superblocks are repaired?
+/// Is every repair refused while a member is doubtful, and does this state persist across restarts
+/// until the superblocks are repaired?
 #[test]
 fn no_repair_while_a_member_is_doubtful() {
     let mut rng = Rng::new(10);
