@@ -52,7 +52,8 @@
 // advance the clock.
 #define TRAXTENT_NEVER 18446744073709551615ull
 
-// The result of a call. `traxtent_error` returns the message.
+// The result of a call. `traxtent_error`, or `traxtent_tracks_error` for a reader, returns the
+// message.
 typedef enum traxtent_status {
   // Success.
   TRAXTENT_OK = 0,

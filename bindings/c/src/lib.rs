@@ -36,7 +36,8 @@ pub struct Disk {
     tags: BTreeMap<Tag, u64>,
 }
 
-/// The result of a call. `traxtent_error` returns the message.
+/// The result of a call. `traxtent_error`, or `traxtent_tracks_error` for a reader, returns the
+/// message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, clippy::upper_case_acronyms)]

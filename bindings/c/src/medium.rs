@@ -66,7 +66,7 @@ impl Medium {
         lock(&file, path)?;
         let length = file
             .metadata()
-            .map_err(|error| failed("measure", path, &error))?
+            .map_err(|error| failed("determine the length", path, &error))?
             .len();
         if length < bytes {
             return Err(format!(
