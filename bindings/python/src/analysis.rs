@@ -90,8 +90,8 @@ pub(crate) fn validate_traces<'py>(
 /// were changed, each a dict of ``key``, ``start`` and ``value``. ``figures`` are the times that
 /// can be fitted, each a dict of ``name``, ``start_ms``, ``value_ms``, ``plus_minus_ms`` (half the
 /// width of the 95 % interval) and ``is_determined``. ``fitted`` and ``held_out`` are dicts of
-/// ``before`` and ``after``: the demerit ``rms_ms``, ``noise_p95_ms``, ``requests``, ``reads``,
-/// ``disagreement`` and ``classes``.
+/// ``before`` and ``after``, each a dict of ``rms_ms`` (the demerit), ``noise_p95_ms``,
+/// ``requests``, ``reads``, ``disagreement`` and ``classes``.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Calibration {
     drive: Drive,

@@ -16,7 +16,7 @@ use crate::request_log::{LogBuilder, RequestBatch};
 use crate::result::SimulationResult;
 use crate::simulate::{Arguments, Plan};
 
-/// The number of batches that the simulation may be ahead of its reader.
+/// The number of batches that may wait for the reader before the simulation waits too.
 const BATCHES_AHEAD: usize = 2;
 
 /// The largest number of rows in a batch, about 2.5 GB.

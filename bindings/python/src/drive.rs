@@ -187,7 +187,7 @@ impl Drive {
         drives.map(|drive| drive.name.as_str()).collect()
     }
 
-    /// The target from which the drive was made.
+    /// The target from which the drive was made, followed by ``(calibrated)`` if it was calibrated.
     #[getter]
     fn target(&self) -> &str {
         &self.machine.target

@@ -162,12 +162,12 @@ impl Observer for PythonObserver {
 /// its main thread. A panic becomes an exception.
 pub(crate) fn in_thread<T: Send>(
     observer: &PythonObserver,
-    work: impl FnOnce(&StopWatch<'_>) -> T + Send,
+    work: impl FnOnce(&ThreadObserver<'_>) -> T + Send,
 ) -> PyResult<T> {
     let (sender, done) = mpsc::sync_channel(1);
     thread::scope(|scope| {
         scope.spawn(move || {
-            let _ = sender.send(guarded(|| Ok(work(&StopWatch(observer)))));
+            let _ = sender.send(guarded(|| Ok(work(&ThreadObserver(observer)))));
         });
         loop {
             match done.recv_timeout(SIGNALS_EVERY) {
@@ -184,9 +184,9 @@ pub(crate) fn in_thread<T: Send>(
 }
 
 /// The observer of a thread that must not call Python.
-pub(crate) struct StopWatch<'a>(&'a PythonObserver);
+pub(crate) struct ThreadObserver<'a>(&'a PythonObserver);
 
-impl Observer for StopWatch<'_> {
+impl Observer for ThreadObserver<'_> {
     fn add(&self, requests: u64) {
         self.0.add(requests);
     }
@@ -200,7 +200,7 @@ impl Observer for StopWatch<'_> {
     }
 }
 
-impl CalibrationObserver for StopWatch<'_> {
+impl CalibrationObserver for ThreadObserver<'_> {
     fn stop(&self) -> bool {
         Observer::stop(self)
     }

@@ -155,9 +155,9 @@ impl PythonQueue {
         })
     }
 
-    /// Returns the time in milliseconds until the first sector of each request is under the head:
-    /// seek, settle and rotation. It is 0 for a read whose first sector is in the buffer, or about
-    /// to be.
+    /// Returns the time in milliseconds until the first remaining sector of each request comes
+    /// under the head: the value that ``sptf`` minimizes. It is 0 for a read whose first sector is
+    /// in the buffer, or about to be.
     fn access_ms(&self) -> PyResult<Vec<f64>> {
         self.with(|waiting| {
             let time = |index| waiting.positioning(index).map_or(f64::INFINITY, ms);
@@ -282,7 +282,7 @@ impl PythonPlacement {
         })
     }
 
-    /// Moves a request to where the function places it.
+    /// Replaces a request's LBN, or the request itself, by the function's result.
     pub(crate) fn place(&self, arrival: &mut Arrival) {
         if self.fault.is_set() {
             return;

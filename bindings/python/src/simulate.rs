@@ -259,8 +259,7 @@ impl Plan {
     }
 }
 
-/// Simulates a source, and passes each outcome on: to `tell` at once, and to `sink` after the
-/// warm-up.
+/// Simulates a source. Passes every outcome to `tell`, and those after the warm-up to `sink`.
 ///
 /// # Errors
 /// Returns the error of the simulation, or `None` if the observer has stopped the run.

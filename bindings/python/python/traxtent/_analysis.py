@@ -66,7 +66,7 @@ def validate(
         options: The options for reading traces, as for `simulate`.
 
     Raises:
-        InputError: A trace cannot be compared, or there is none.
+        InputError: An argument is invalid, a trace cannot be compared, or there is none.
         FileError: A file cannot be read.
 
     """
@@ -94,7 +94,8 @@ def calibrate(
         options: The options for reading traces, as for `simulate`.
 
     Raises:
-        InputError: A trace has too few measured requests, or does not fit the drive.
+        InputError: An argument is invalid, or a trace has too few measured requests or does not
+            fit the drive.
         FileError: A file cannot be read.
 
     """
@@ -136,6 +137,7 @@ def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[F
         The findings, the worst first. A file that cannot be understood is a finding too.
 
     Raises:
+        InputError: ``drive`` is invalid, or has several drives.
         FileError: A file does not exist or cannot be read.
 
     """

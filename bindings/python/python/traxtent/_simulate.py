@@ -139,7 +139,8 @@ def simulate_batches(
         options: The other arguments of `simulate`.
 
     Returns:
-        An iterator of `RequestBatch`. After the last one, its ``result`` is the `Result`.
+        An iterator of `RequestBatch`. After the last one, the iterator's ``result`` is the
+        `Result`.
 
     Raises:
         Exception: As for `simulate`; errors during the simulation are raised by the iterator.

@@ -137,8 +137,9 @@ def sweep(
             `traxtent.ray.RayExecutor`. Runs are sent to it in chunks that can be pickled; trace
             files must exist under the same path, with the same content, where its workers are.
             Tables and generator functions must be picklable.
-        workers: The number of threads, or of the executor's workers; needed if the executor does
-            not state it. At most four chunks per worker are outstanding.
+        workers: The number of threads, or of the executor's workers; by default, the number that
+            the executor states. At most four chunks per worker are outstanding, or 256 in all if
+            the number is not known.
         resume: A folder in which finished runs are kept as Parquet files, and from which a later
             call takes them. A run is taken only if its drive, workload, settings, seed, `warmup`,
             `trace` and this package are the same. Other files are neither used nor changed.

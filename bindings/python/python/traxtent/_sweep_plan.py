@@ -58,7 +58,8 @@ class SweepRun:
 class Block:
     """The runs of a workload on a drive.
 
-    `labels` maps the values of the grid's workload keys to the changed workload in one line.
+    `labels` maps the values of the grid's workload keys to the changed workload in one line, or to
+    the workload's name if it has one.
     """
 
     name: str

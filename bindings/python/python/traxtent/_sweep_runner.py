@@ -31,7 +31,7 @@ _CHUNKS_UNKNOWN = 256
 """The largest number of outstanding chunks if the number of workers is not known."""
 
 _WORKERS_ASSUMED = 16
-"""The number of workers for which few runs are divided if the number of workers is not known."""
+"""The number of workers among which few runs are divided if the actual number is not known."""
 
 _CHUNK_REQUESTS = 500_000
 """The number of requests aimed at in an executor's chunk.
@@ -58,10 +58,10 @@ _PROGRESS_AFTER_S = 1.0
 def run_chunk(
     runs: Sequence[SweepRun], version: str, stop: StopFlag | None = None
 ) -> tuple[list[Figures], Exception | None]:
-    """Simulate runs until one fails. Return the figures of the others, and the exception, if any.
+    """Simulate runs until one fails. Return the figures of those before it, and its exception.
 
-    Threads call this with `stop`, and an executor's workers without it. `version` is that of the
-    package that performs the sweep.
+    If none fails, the exception is None. Threads call this with `stop`, and an executor's workers
+    without it. `version` is that of the package that performs the sweep.
     """
     if version != _traxtent.__version__:
         text = f"{socket.gethostname()} has traxtent {_traxtent.__version__}, not {version}"

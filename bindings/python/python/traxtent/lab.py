@@ -179,7 +179,7 @@ def run_experiment(claims: Sequence[str], options: Sequence[str]) -> tuple[int, 
 
 
 _children: list[subprocess.Popen[str]] = []
-"""The commands that are running in this process."""
+"""The running commands that this process has started."""
 
 
 def _stop_children() -> None:

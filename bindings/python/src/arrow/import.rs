@@ -23,9 +23,9 @@ pub(crate) enum Values {
 /// The reason why a chunk cannot be read.
 #[derive(Debug)]
 pub(crate) enum ImportError {
-    /// A value is null, or does not fit: its row in the chunk, and the problem.
+    /// A value is null or invalid: its row in the chunk, and the problem.
     Row(usize, String),
-    /// The column has a type that is not supported.
+    /// The column has a type that is not supported, or its buffers cannot be used.
     Column(String),
     /// The producer of the stream failed.
     Producer(String),
@@ -124,7 +124,8 @@ impl Chunk<'_> {
     /// Returns the values of a column.
     ///
     /// # Errors
-    /// Returns an error if the type is not supported, or a value is null or does not fit.
+    /// Returns an error if the type is not supported, the buffers cannot be used, or a value is
+    /// null or invalid.
     pub(crate) fn column(&self, index: usize) -> Result<Values, ImportError> {
         let offset = self.array.offset as usize;
         // SAFETY: the chunk is not released, and has as many children as its schema.
@@ -418,13 +419,13 @@ unsafe fn views(array: &ArrowArray, start: usize, rows: usize) -> Result<Values,
 
 /// The longest text that is read, in bytes. The texts of a workload are short words.
 const TEXT_BYTES_MAX: usize = 1 << 12;
-/// Once a chunk has more bytes of text than this, no more texts are read from it.
-const CHUNK_BYTES_MAX: usize = 1 << 30;
+/// Once the texts read from a column of a chunk have more bytes than this, the next is refused.
+const COLUMN_BYTES_MAX: usize = 1 << 30;
 
 fn push(texts: &mut TextColumn, row: usize, bytes: &[u8]) -> Result<(), ImportError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ImportError::Row(row, "is not UTF-8 text".to_owned()))?;
-    if text.len() > TEXT_BYTES_MAX || texts.bytes.len() > CHUNK_BYTES_MAX {
+    if text.len() > TEXT_BYTES_MAX || texts.bytes.len() > COLUMN_BYTES_MAX {
         return Err(ImportError::Row(row, "is too long".to_owned()));
     }
     texts.push(text);

@@ -1,8 +1,9 @@
 //! Tables for and from other Python packages, through the Arrow PyCapsule interface.
 //!
-//! Buffers are handed over without a copy: an exported structure holds a reference to the batch
-//! that it shows. The interface consists of three structures in C, and this package needs three
-//! types of columns. `docs/internals/decisions.md` has the reason for not using the `arrow` crates.
+//! Exports do not copy buffers: an exported structure holds a reference to the batch that it shows.
+//! Imports copy the values. The interface consists of three structures in C, and this package needs
+//! three types of columns. `docs/internals/decisions.md` has the reason for not using the `arrow`
+//! crates.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
