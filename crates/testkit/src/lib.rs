@@ -51,8 +51,9 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the path of reference data: `relative` in the subdirectory `data` of the directory
-/// `TRAXTENT_SHARED`, by default `shared` next to the workspace. Returns `None` if it is absent.
+/// Returns the path of reference data: `relative` in the subdirectory `data` of the directory that
+/// `TRAXTENT_SHARED` names, by default `shared` next to the workspace. Returns `None` if it is
+/// absent.
 pub fn shared_data(relative: &str) -> Option<PathBuf> {
     let shared =
         env::var_os("TRAXTENT_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);

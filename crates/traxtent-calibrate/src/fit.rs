@@ -106,7 +106,7 @@ impl Fit<'_> {
         Ok(rotation)
     }
 
-    /// Whether the real drive served a request from its buffer.
+    /// Whether the real drive served a request from its buffer, judged by the measured time.
     pub(crate) fn drive_hit(&self, request: &Replayed) -> bool {
         let line = if request.is_read {
             self.read_hit

@@ -30,7 +30,8 @@ use trace::{Replayed, StopSignal};
 /// is held out.
 pub const REQUESTS_LEAST: usize = 200;
 
-/// A figure is determined by a trace if the trace reduces its uncertainty below this share.
+/// A figure is determined by a trace if the trace reduces its uncertainty below this share of the
+/// prior deviation.
 const DETERMINED_SHARE: f64 = 0.5;
 
 /// Half the width of a 95 % interval, in standard deviations of a normal distribution.
@@ -77,7 +78,7 @@ impl Options {
 
 /// A receiver of progress, which can stop a calibration. `()` ignores progress and never stops.
 pub trait CalibrationObserver: Sync {
-    /// Receives the current stage. This is called every few replays.
+    /// Receives the current stage. This is called before each set of candidates is tried.
     fn at_work(&self, _stage: Stage) {}
 
     /// Returns whether the calibration must end with [`CalibrateError::Stopped`]. Every thread
@@ -240,15 +241,15 @@ fn fit_profile(
     let search = Search::new(fit, options);
     profile = search.run(&profile, Effort::Full, &mut || progress(Stage::Buffer))?;
     fit_hits(fit, &mut profile, options)?;
-    let found_hits = fit.disagreements(&fit.replay(&profile)?);
+    let unfitted = fit.disagreements(&fit.replay(&profile)?);
     profile = fit.run(&profile, figures, ROUNDS)?.profile;
-    let hits = found_hits.max(fit.disagreements(&fit.replay(&profile)?));
+    let disagreements = unfitted.max(fit.disagreements(&fit.replay(&profile)?));
     progress(Stage::Times);
     let settings: Vec<Setting> = timing_settings()
         .into_iter()
         .filter(|setting| options.may_change(setting.key))
         .collect();
-    profile = choose_timing(fit, profile, figures, &settings, hits, &mut || {
+    profile = choose_timing(fit, profile, figures, &settings, disagreements, &mut || {
         progress(Stage::Times);
     })?;
     // The times at which read-ahead has reached a sector are now better known.

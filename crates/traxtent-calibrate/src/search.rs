@@ -1,9 +1,9 @@
 //! Chooses the settings of the firmware.
 //!
-//! The settings of the buffer are those with the fewest requests that only the model or only the
-//! drive served from its buffer. The search begins with the drive's own settings and with buffers
-//! of usual kinds, and changes one setting at a time, then two. A change must explain several
-//! requests, so that chance is not fitted.
+//! The settings of the buffer are chosen so that the model and the drive disagree on the fewest
+//! requests: those that only one of them served from its buffer. The search begins with the drive's
+//! own settings and with buffers of usual kinds, and changes one setting at a time, then two. A
+//! change must explain several requests, so that chance is not fitted.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -21,7 +21,8 @@ const REQUESTS_PER_CHANGE: usize = 2000;
 /// The minimum number of requests that a change of a setting must explain.
 const LEAST_PER_CHANGE: usize = 3;
 
-/// A timing setting must reduce the distance of the distributions below this share.
+/// A timing setting must reduce the distance of the distributions below this share of its value
+/// before.
 const TIMING_DISTANCE_SHARE: f64 = 0.97;
 
 /// The number of rounds of fitting for each timing setting that is tried.
@@ -103,7 +104,7 @@ impl<'a> Search<'a> {
         Ok(self.fit.disagreements(&self.fit.replay(profile)?))
     }
 
-    /// Returns the best of the profiles that `changes` gives.
+    /// Returns the best of the profiles that result from `changes`.
     fn best_of(&self, changes: &[Vec<Setting>], profile: &Profile) -> Option<Scored> {
         best_of(changes, |change| {
             let changed = changed(profile, change)?;
@@ -209,13 +210,14 @@ fn best_of<T: Sync, S: PartialOrd + Send, R: Send>(
 
 /// Chooses the settings that determine when a request is complete: those whose distributions of
 /// response times, by kind of request, are closest to the measured ones after fitting. Settings
-/// whose disagreements on hits exceed `hits` by more than [`LEAST_PER_CHANGE`] are not chosen.
+/// whose disagreements on hits exceed `disagreements` by more than [`LEAST_PER_CHANGE`] are not
+/// chosen.
 pub(crate) fn choose_timing(
     fit: &Fit,
     mut profile: Profile,
     figures: &[Figure],
     settings: &[Setting],
-    hits: usize,
+    disagreements: usize,
     progress: &mut dyn FnMut(),
 ) -> Result<Profile, CalibrateError> {
     let singles: Vec<Vec<Setting>> = settings.iter().map(|one| vec![*one]).collect();
@@ -236,7 +238,7 @@ pub(crate) fn choose_timing(
             let changed = changed(&profile, change)?;
             let fitted = fit.run(&changed, figures, TIMING_ROUNDS).ok()?.profile;
             let replayed = fit.replay(&fitted).ok()?;
-            let is_accepted = fit.disagreements(&replayed) <= hits + LEAST_PER_CHANGE;
+            let is_accepted = fit.disagreements(&replayed) <= disagreements + LEAST_PER_CHANGE;
             is_accepted.then(|| (fit.distance(&replayed), fitted))
         });
         match found {
