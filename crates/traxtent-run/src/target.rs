@@ -493,7 +493,9 @@ fn unknown(name: &str) -> RunError {
     let hint = match nearest_name(name, profile::builtin::names()) {
         _ if Path::new(&file).is_file() => format!("for the profile, write {file}"),
         Some(known) => format!("did you mean {known}?"),
-        None => "`traxtent drives` lists them; there is no file of this name either".to_owned(),
+        None => {
+            "`traxtent drives` lists the drives; there is no file of this name either".to_owned()
+        }
     };
     RunError::input(format!("no built-in drive is called {name:?}: {hint}"))
 }

@@ -175,12 +175,12 @@ pub struct TracePair {
     pub target: String,
 }
 
-/// The traces found below some paths, and the paths without one.
+/// The traces that some paths name, and the paths that cannot be used.
 #[derive(Clone, Debug, Default)]
 pub struct FoundTraces {
     /// The traces, in the order of the paths and of names within a directory.
     pub pairs: Vec<TracePair>,
-    /// The names of the paths without a trace, with the reasons.
+    /// The names of the paths that cannot be used, with the reasons.
     pub failures: Vec<(String, RunError)>,
 }
 

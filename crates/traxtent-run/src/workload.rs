@@ -172,7 +172,7 @@ impl Trace {
                     .read_to_end(&mut head)
                     .map_err(|error| unreadable(path, &error))?;
                 if head.starts_with(PARQUET_MAGIC) {
-                    let why = "is a Parquet file, not a trace; a log that can be replayed is CSV";
+                    let why = "is a Parquet file, not a trace; only a CSV log can be replayed";
                     return Err(RunError::at(path.display(), why));
                 }
                 let format = detect(&head).map_err(|error| RunError::at(path.display(), error))?;

@@ -39,7 +39,8 @@ const CHUNK_BYTES: u64 = 128 << 10;
 /// The size in bytes of a request that covers whole stripes.
 const REQUEST_BYTES: usize = 2 << 20;
 
-/// The number of bytes written in a run. Half as many are copied.
+/// The number of bytes written in a run of [`stream`] or [`plain_writes`]. [`copies`] copies half as
+/// many.
 const RUN_BYTES: usize = 512 << 20;
 
 /// The number of small writes, of 4 KiB, in a run.
@@ -312,7 +313,7 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures a rebuild on members of a given speed and on members as fast as memory.
+/// Measures rebuilds on members of given speeds, and one on members as fast as memory.
 fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
     let slowest = SLOW_RATES.into_iter().fold(f64::MAX, f64::min);
     println!(

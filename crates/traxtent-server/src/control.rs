@@ -27,7 +27,7 @@ pub(crate) trait OrderHandler: Send + Sync + 'static {
     fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, Box<dyn Error>>;
 }
 
-/// A control socket that cannot be created.
+/// The error for a control socket that cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("control socket {}: cannot create it: {error}", path.display())]
 pub struct ControlError {
@@ -221,7 +221,7 @@ fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<
             Err(error) => return Err(error),
         }
         if !line.ends_with(b"\n") {
-            // An incomplete line is not carried out, because its seed may be truncated.
+            // An incomplete line is not carried out, because its last value may be truncated.
             let bound = LINE_BYTES_MAX;
             return writeln!(
                 &*client,

@@ -41,7 +41,7 @@ pub enum ReplicaVolumeIoError {
     /// The device failed, or cannot be used.
     #[error(transparent)]
     Device(#[from] VolumeIoError),
-    /// A probe could not open the device.
+    /// The device cannot be opened as a [`BlockTarget`].
     #[error(transparent)]
     Target(#[from] DeviceError),
     /// The track map is invalid.
