@@ -1,8 +1,8 @@
 //! Access to a block service at any byte, as to a file.
 //!
 //! Reads and writes of whole sectors are passed on unchanged. A read of partial sectors reads them
-//! completely. A write of partial sectors reads, changes and writes them. Meanwhile, other writes
-//! through the same file wait, but writes through another front end do not.
+//! completely. A write of partial sectors reads, changes and writes them. Meanwhile, other changes
+//! through the same file wait, but those through another front end do not.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) struct ByteAccess {
     sector: u64,
     /// The maximum number of bytes that one request zeroes or trims.
     maximum: u64,
-    /// Held exclusively by writes of partial sectors, and shared by all other writes.
+    /// Held exclusively by writes of partial sectors, and shared by all other changes.
     partial_writes: RwLock<()>,
 }
 

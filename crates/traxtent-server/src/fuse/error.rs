@@ -31,7 +31,7 @@ pub enum FuseError {
     MountPoint {
         /// The directory.
         path: PathBuf,
-        /// The name of the file system.
+        /// The device that is mounted, or the name that stands for it in the mount table.
         source_name: String,
         /// The type of the file system.
         kind: String,

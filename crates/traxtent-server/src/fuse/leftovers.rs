@@ -15,7 +15,8 @@ use super::mount_table::{MountEntry, mounted_at};
 /// Removes the leftovers of killed servers at a directory, which must be a real path.
 ///
 /// # Errors
-/// Returns an error if anything else is mounted there, or if a leftover is in use.
+/// Returns an error if anything else is mounted there, or if a leftover is in use or cannot be
+/// removed.
 pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
     while let Some(mount) = mounted_at(directory).map_err(|error| FuseError::Directory {
         path: directory.to_owned(),

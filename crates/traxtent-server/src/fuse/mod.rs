@@ -2,8 +2,8 @@
 //!
 //! [`Mount::start`] mounts a file system with one file, `disk`, whose bytes are the drive's.
 //! [`Mount::attach_loop`] attaches that file to a loop device, for programs that need a block
-//! device. Each request of the kernel goes to the [`BlockService`](crate::service::BlockService) in
-//! a thread of its own, without a cache in between.
+//! device. The kernel's reads and writes go to the [`BlockService`](crate::service::BlockService)
+//! without a cache in between, and each outstanding request occupies a thread.
 //!
 //! # Source
 //! The protocol is that of `linux/fuse.h`, implemented by the crate `fuser`.

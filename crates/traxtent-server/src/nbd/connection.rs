@@ -179,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// Reads a request and its data; `None` if the client has left, or has violated the protocol.
+    /// Reads a request and its data; `None` if the client disconnects or violates the protocol.
     fn receive(&self, input: &mut Input) -> io::Result<Option<Received>> {
         let mut header = [0; REQUEST_BYTES];
         input.read_exact(&mut header)?;

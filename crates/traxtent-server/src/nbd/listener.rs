@@ -40,7 +40,8 @@ impl Listener {
     /// Listens on a TCP port. Port 0 means any free port; see [`Listener::port`].
     ///
     /// # Errors
-    /// Returns an error if the port is in use, or if the address is not one of this machine.
+    /// Returns an error if the port is in use or reserved for root, or if the address is not one of
+    /// this machine.
     pub fn tcp(address: IpAddr, port: u16) -> io::Result<Listener> {
         Ok(Listener {
             socket: ListeningSocket::Tcp(TcpListener::bind(SocketAddr::new(address, port))?),
@@ -48,7 +49,7 @@ impl Listener {
         })
     }
 
-    /// Returns the TCP port.
+    /// Returns the TCP port; `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
             ListeningSocket::Unix(_) => None,

@@ -80,7 +80,7 @@ impl NbdServer {
         })
     }
 
-    /// Returns the TCP port.
+    /// Returns the TCP port; `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.shared.listener.port()
     }

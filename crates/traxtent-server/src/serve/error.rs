@@ -17,7 +17,7 @@ pub enum ServeError {
     /// An invalid profile.
     #[error("{}: {error}", path.display())]
     Profile {
-        /// The profile's file.
+        /// The profile's file, or the name of a built-in drive.
         path: PathBuf,
         /// The problem with the profile.
         error: ProfileError,

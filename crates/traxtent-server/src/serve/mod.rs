@@ -50,7 +50,7 @@ use traxtent_io::device::guard;
 use traxtent_sim::simulate::Outcome;
 
 /// The time that outstanding requests have to complete during a shutdown. After it, they fail,
-/// because a stalled drive could delay the end for long.
+/// because a stalled drive could otherwise delay the end for a long time.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A drive that is served; see the module's documentation.
@@ -460,7 +460,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Returns an error if no file can be created next to `path`, as [`write_whole`] does.
+/// Returns an error if the file that [`write_whole`] needs next to `path` cannot be created.
 fn try_beside(path: &Path) -> std::io::Result<()> {
     let new = beside(path);
     std::fs::write(&new, [])?;

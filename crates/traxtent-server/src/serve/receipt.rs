@@ -428,8 +428,8 @@ impl ReceiptStatistics {
         receipt
     }
 
-    /// Sets the share of the lateness that the data file accounts for. Writes and fdatasync always
-    /// follow a completion in the model; reads may overlap with a wait.
+    /// Returns `times` with the share of the lateness that the data file accounts for. Writes and
+    /// fdatasync always follow a completion in the model; reads may overlap with a wait.
     fn with_lateness_share(&self, times: FileTimes, speed: Speed) -> FileTimes {
         let file_us = times.writes.total_us + times.syncs.total_us + self.reads_late_us;
         let late_us = as_us(speed.real(Span::from_ms(self.lateness_sum_ms)));
@@ -439,8 +439,8 @@ impl ReceiptStatistics {
         }
     }
 
-    /// Returns the reasons why response times differ from the model's, and notes on differences
-    /// that the verdict accepts because the kind of request is rare.
+    /// Returns the deviations from the model's response times that make a run untrustworthy, and
+    /// notes on deviations that the verdict accepts because the kind of request is rare.
     fn deviations(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut notes) = (Vec::new(), Vec::new());
         let requests = self.modelled.count();
@@ -508,7 +508,7 @@ impl ReceiptStatistics {
 }
 
 impl Receipt {
-    /// Sets the verdict, given the reasons why response times differ from the model's.
+    /// Sets the verdict. `reasons` are the deviations that make the run untrustworthy.
     fn judge(&mut self, mut reasons: Vec<String>) {
         let nothing = if self.requests == 0 {
             Some("no request was completed")
