@@ -121,7 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// Do as many jobs as threads run at the same time, and does dropping wait for all jobs?
+    /// Do as many jobs run at the same time as there are threads, and does dropping the workers
+    /// wait for all jobs?
     #[test]
     fn jobs_run_at_once() {
         let workers = Workers::new("test", 8);

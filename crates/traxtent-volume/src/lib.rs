@@ -278,7 +278,8 @@ impl<M: MemberIo> Volume<M> {
         self.recovered
     }
 
-    /// Returns the number of sectors that were rewritten because a member could not read them.
+    /// Returns the number of sectors that were rewritten because a member could not read them or a
+    /// scrub found them wrong.
     pub fn repaired(&self) -> Sectors {
         Sectors(self.repaired.load(Ordering::Relaxed))
     }
@@ -547,7 +548,8 @@ impl<M: MemberIo> Volume<M> {
         (stripe % LOCKS) as usize
     }
 
-    /// Returns whether a member has valid data of a stripe. The lock of the stripe must be held.
+    /// Returns whether a member has valid data of a stripe. The lock of the stripe must be held,
+    /// except for reads: true stays right during a read, and false makes it use the other members.
     fn is_live(&self, state: &State, member: usize, stripe: u64) -> bool {
         match state.superblock.members[member].state {
             MemberState::Active => true,

@@ -220,7 +220,8 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Prepares a stripe buffer for a part of a stripe. The lock of the stripe must be held.
+    /// Prepares a stripe buffer for a part of a stripe. The lock of the stripe must be held, except
+    /// for reads (see [`Volume::is_live`]).
     pub(super) fn prepare_buffer<'a>(
         &self,
         buffers: &'a mut StripeBuffers<M::Buffer>,
@@ -249,7 +250,8 @@ impl<M: MemberIo> Volume<M> {
         buffer
     }
 
-    /// Returns the health of a stripe. The lock of the stripe must be held.
+    /// Returns the health of a stripe. The lock of the stripe must be held, except for reads (see
+    /// [`Volume::is_live`]).
     fn health(&self, state: &State, stripe: &Stripe<'_>) -> StripeHealth {
         let number = stripe.number();
         let failed = (0..stripe.members()).filter(|member| !self.is_live(state, *member, number));

@@ -46,7 +46,7 @@ pub struct VolumeStatus {
     /// The stripe at which a scrub resumes.
     pub scrub_next: u64,
     /// The number of sectors that were rewritten since the volume was opened, because a member
-    /// could not read them.
+    /// could not read them or a scrub found them wrong.
     pub repaired_sectors: u64,
     /// The volume's LBNs with lost data.
     pub lost: Vec<LostRange>,
@@ -252,8 +252,8 @@ impl VolumeStatus {
         }
     }
 
-    /// Returns whether all members are active and none is doubtful, no data is lost, and no given
-    /// device is stale or unusable.
+    /// Returns whether the volume is not broken, all members are active and none is doubtful, no
+    /// data is lost, and no given device is stale or unusable.
     pub fn is_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()

@@ -260,7 +260,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     /// Does one step of splitting tracks: chooses a track to fill, fills a place on it, or, once
-    /// all tracks of a page that can be split have been filled, writes that page of the table.
+    /// all splittable tracks of a page of the table have been filled, writes that page.
     async fn split_some(&self) -> Result<(), CopiesError> {
         let (track, step) = {
             let mut state = self.state();

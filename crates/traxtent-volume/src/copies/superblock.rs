@@ -183,7 +183,7 @@ impl ReplicatedSuperblock {
     }
 }
 
-/// Recomputes the checksum. For tests of invalid superblocks that have a valid checksum.
+/// Recomputes the checksum. Public for tests of invalid superblocks that have a valid checksum.
 pub fn reseal(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
         let crc = crc32fast::hash(covered);

@@ -65,7 +65,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 return Ok(());
             }
         }
-        // The blocks have no current replica in common, or the replica cannot be read.
+        // The blocks have no current replica in common, or the chosen one cannot be read.
         let mut rest = into;
         for (run, from, sectors) in self.blocks_of(piece) {
             let (part, others) = rest.split_at_mut(sectors as usize * self.sector_bytes);
