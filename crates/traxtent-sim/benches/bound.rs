@@ -1,5 +1,5 @@
-//! Measures an upper bound of the simulator's speed: the work per request that the model cannot
-//! avoid, in straight code with the model's own functions.
+//! Measures an upper bound on the simulator's speed: the speed of straight-line code that does only
+//! the work per request that the model cannot avoid, with the model's own functions.
 //!
 //! For each request: draw it, find its pieces of tracks, seek, rotate, pass over its sectors,
 //! reserve the bus, and follow the read-ahead until the next request. Left out: the buffer's
@@ -26,7 +26,7 @@ use traxtent_workload::{CapacityOnly, NextStep, RequestSource, Synthetic, Worklo
 /// The number of repetitions; the median is reported.
 const RUNS: usize = 7;
 
-/// The upper bound of the relative difference between the mean response times. They differ because
+/// The upper bound on the relative difference between the mean response times. They differ because
 /// some requests find sectors in the model's buffer.
 const DIFFERENCE_MAX: f64 = 0.005;
 
@@ -115,7 +115,7 @@ fn run_model(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
     }
 }
 
-/// Serves a workload with the straight code.
+/// Serves a workload with the straight-line code.
 fn run_bound(profile: &Profile, source: &mut Synthetic<'_>) -> Run {
     let mut heads = Heads::new(profile);
     let (mut count, mut total) = (0, Span::ZERO);

@@ -199,8 +199,8 @@ fn scattered(allocator: &mut Allocator, seed: u64) -> u64 {
     COUNT + frees
 }
 
-/// Writes a hundred files in rotation, eight blocks at a time. A file with 4,096 blocks is freed
-/// and begins again elsewhere.
+/// Appends eight blocks at a time to one of a hundred files, drawn at random. A file with 4,096
+/// blocks is freed and begins again elsewhere.
 fn streams(allocator: &mut Allocator, seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
     let blocks = allocator.partition().blocks().0;

@@ -1,4 +1,4 @@
-//! The virtual clock: a source of requests, a host's queues, and drives.
+//! Runs a source of requests, a host's queues and drives on the virtual clock.
 //!
 //! Each drive has a queue in the host in front of it, which holds the requests that the drive has
 //! no room for. Events happen in order of time. Among events at the same picosecond, completions
@@ -95,7 +95,7 @@ pub enum SimulateError {
     },
     /// More requests wait than the host keeps.
     #[error(
-        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the maximum: \
+        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, and the queue is full: \
          requests arrive faster than the drive serves them",
         at.0 / 1_000_000_000
     )]

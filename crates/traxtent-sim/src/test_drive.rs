@@ -128,8 +128,8 @@ impl TestDrive {
         })
     }
 
-    /// Runs a workload in the same way, passes each outcome to `look`, and returns the time at
-    /// which the last request was complete.
+    /// Runs a workload like [`TestDrive::run`], but passes each outcome to `look`, and returns the
+    /// time at which the last request was complete.
     ///
     /// # Errors
     /// Returns the same errors as [`TestDrive::run`].

@@ -85,7 +85,7 @@ pub fn plan(
 ) -> Result<VideoPlan, VideoError> {
     let extents = Extents::in_zone(drive, requirements.zone)?;
     let planner = Planner::new(drive, &extents, requirements, watch)?;
-    // The two simulations run in parallel.
+    // The two offers are computed in parallel.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
         let aligned = planner.offer(Alignment::Aligned);

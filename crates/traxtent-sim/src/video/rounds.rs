@@ -88,7 +88,7 @@ struct Rounds<'a, Draw, Ended> {
     complete: Vec<Span>,
     tag: u64,
     begun: SimTime,
-    /// The last sector of the round, at which the arm is assumed to be after it.
+    /// The last sector of the round. The arm is assumed to be there when the round ends.
     arm: Lbn,
 }
 

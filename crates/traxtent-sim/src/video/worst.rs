@@ -176,8 +176,8 @@ impl<'a> HardServer<'a> {
             return times(revolution + slot, io.tracks as u64) + between;
         }
         // Slots that hold none of the I/O's sectors pass as well.
-        let bad = self.tracks.iter().map(|track| track.slots - track.sectors);
-        let slots = io.sectors + u64::from(bad.max().unwrap_or(0)) * io.tracks as u64;
+        let unused = self.tracks.iter().map(|track| track.slots - track.sectors);
+        let slots = io.sectors + u64::from(unused.max().unwrap_or(0)) * io.tracks as u64;
         let passing = part(revolution, slots, self.least_sectors);
         let passing = if io.aligned {
             times(revolution, io.tracks as u64)
