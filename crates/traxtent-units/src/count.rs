@@ -21,7 +21,7 @@ impl<N: fmt::Display> fmt::Display for Count<N> {
 mod tests {
     use super::*;
 
-    /// Is only the number 1 in the singular?
+    /// Is the noun in the singular for the number 1 only?
     #[test]
     fn only_one_is_singular() {
         let shown = |number: u64| Count(number, "spare sector").to_string();

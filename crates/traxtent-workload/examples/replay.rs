@@ -1,4 +1,5 @@
-//! When does a replay send the requests of a trace: at the recorded pace, and as fast as possible?
+//! When does a replay at the recorded pace send the requests of a trace, and when does one that is
+//! as fast as possible?
 //!
 //! `cargo run -p traxtent-workload --example replay`
 

@@ -83,10 +83,12 @@ impl Distribution {
     }
 
     /// Checks the parameters. They must be finite, in order, and at most `limit` in absolute value.
-    /// Deviations, means of added values, and weights must be 0 or more.
+    /// Deviations, means of added values, and weights must be 0 or more. The mean of a Poisson
+    /// distribution must be at most [`POISSON_MEAN_MAX`]. A choice must have 1 to [`CHOICES_MAX`]
+    /// values, and a weight above 0.
     ///
     /// # Errors
-    /// Returns a phrase such as "the deviation must be 0 or more" if a parameter is wrong.
+    /// Returns a phrase such as "the deviation must be 0 or more, not -1" if a parameter is wrong.
     pub fn check(&self, limit: f64) -> Result<(), String> {
         let within = |value: f64| {
             if value.is_finite() && value.abs() <= limit {

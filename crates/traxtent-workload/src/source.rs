@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! loop:  a = source.due();  b = drive.next_wakeup()
-//!      a is At(t), t <= b  ->  source.take(t), submit its request, if any
+//!      a is At(t), t < b   ->  source.take(t), submit its request, if any
 //!      else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
 //!      neither             ->  the end
 //! ```
@@ -25,7 +25,7 @@ use traxtent_units::{SimTime, Span};
 /// The next step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Call [`RequestSource::take`] at this instant, unless a completion comes earlier.
+    /// Call [`RequestSource::take`] at this instant, unless a completion comes first.
     At(SimTime),
     /// Wait for another completion.
     AfterCompletion,

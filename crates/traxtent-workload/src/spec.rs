@@ -143,7 +143,7 @@ pub enum ArrivalModel {
         /// The pause in milliseconds.
         think: Distribution,
     },
-    /// Arrivals do not wait for completions. The first arrives one gap after time 0.
+    /// Arrivals do not wait for completions. The first request arrives one gap after time 0.
     Open {
         /// The time between arrivals in milliseconds.
         gap: Distribution,

@@ -20,7 +20,7 @@
 //! - Each request is critical with probability `critical`, limited with probability `limited`, and
 //!   otherwise plain.
 //!
-//! # Times at which it issues them
+//! # Times at which a generator issues requests
 //! A generator is a process that first computes for a draw of the inter-arrival time that belongs
 //! to the request's access pattern (`general`, `sequential_gaps`, `local_gaps`), then issues the
 //! request. An "inter-arrival time" is thus a think time: it begins when the process continues. A

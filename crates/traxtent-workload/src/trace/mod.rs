@@ -59,8 +59,8 @@ use units::GapCheck;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
     /// The arrival time. It counts from the first record in MSR's format and in blkparse's, and, if
-    /// the first record arrives after more than an hour, in fio's latency logs and specified
-    /// columns. Otherwise it is as recorded.
+    /// the first record arrives before time 0 or after more than an hour, in fio's latency logs and
+    /// specified columns. Otherwise it is as recorded.
     pub arrival: Option<SimTime>,
     /// The pause between this request's completion and the next request.
     pub pause: Option<Span>,

@@ -18,7 +18,7 @@ pub struct OrderWarning {
     pub count: u64,
     /// The position of the first one.
     pub first: TracePosition,
-    /// The largest time by which one precedes the latest arrival before it.
+    /// The largest time by which one precedes the latest arrival of an earlier record.
     pub step_back_max: Span,
 }
 
@@ -30,8 +30,8 @@ impl std::fmt::Display for OrderWarning {
         };
         write!(
             f,
-            "{} {requests} {arrive} before an earlier one in the file, the first in {}, by up to {} ms; each is issued with the \
-             latest arrival before it; to issue it at its own time, sort the trace by time",
+            "{} {requests} {arrive} before an earlier one in the file, the first in {}, by up to {} ms; each is issued \
+             together with the preceding request; to issue it at its own time, sort the trace by time",
             self.count,
             self.first,
             self.step_back_max.as_ms()

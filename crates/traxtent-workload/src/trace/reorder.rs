@@ -1,8 +1,8 @@
 //! Records in order of arrival, from a file in order of completion.
 //!
-//! A log that writes each request when it completes has requests out of the order of their
-//! arrivals. Up to [`RECORDS_HELD_MAX`] records are held, and returned in order of arrival; records
-//! with the same arrival keep the order of the file.
+//! A log that writes each request when it completes is not in order of arrival. Up to
+//! [`RECORDS_HELD_MAX`] records are held, and returned in order of arrival; records with the same
+//! arrival keep the order of the file.
 
 use std::collections::BTreeMap;
 

@@ -449,7 +449,7 @@ fn unordered_arrivals_are_reported() {
     assert_eq!(
         counted.err,
         "traxtent: warning: back.csv: 1 request arrives before an earlier one in the file, the first in line 2, by up to 8 ms; each is \
-         issued with the latest arrival before it; to issue it at its own time, sort the trace by time\n"
+         issued together with the preceding request; to issue it at its own time, sort the trace by time\n"
     );
 }
 

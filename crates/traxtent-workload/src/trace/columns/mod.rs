@@ -9,7 +9,7 @@
 //! returned in order of arrival (see the module `reorder`), because files are often written in
 //! order of completion. Without either column, they are returned in the order of the file.
 //!
-//! Files without disk addresses (`file`): each file or block is placed at a multiple of
+//! Traces without disk addresses (`file`): each file or block is placed at a multiple of
 //! [`PLACE_BYTES`] that a hash of its name determines, and is contiguous. Offsets beyond the end of
 //! the drive continue at its beginning.
 

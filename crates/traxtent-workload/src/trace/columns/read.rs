@@ -444,7 +444,7 @@ impl Names {
         let own = name.parse::<u32>().ok();
         if *self.numbers.get_or_insert(own.is_some()) {
             return own.ok_or_else(|| {
-                let expected = "expected a number below 2^32, as in the first line";
+                let expected = "expected a number below 2^32, as in the first request";
                 line.field("device", name, expected)
             });
         }
