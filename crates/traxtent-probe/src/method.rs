@@ -438,7 +438,8 @@ impl Test<'_> {
     }
 
     /// Returns the number of times that the next LBN arrives early although it has just passed the
-    /// head, and the number of trials. Fails if that happens too often.
+    /// head, and the number of trials. Fails if that happens too often, or if too few rereads take
+    /// whole revolutions.
     fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const TRIALS: u32 = 24;
         let (mut early, mut trials) = (0, 0);

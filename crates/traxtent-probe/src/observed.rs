@@ -28,8 +28,8 @@ pub trait TargetObserver {
         Ok(())
     }
 
-    /// Called after an operation that was not refused, with the target's time and, if the operation
-    /// failed, its error.
+    /// Called after an operation that the observer did not refuse, with the target's time and, if
+    /// the operation failed, its error.
     fn after(&mut self, operation: TargetOperation, now: SimTime, error: Option<&TargetError>) {
         let _ = (operation, now, error);
     }

@@ -3,10 +3,10 @@
 //! ([`traxtent_map::head::HeadTracker`]).
 //!
 //! The first sector of each track is read one or more times. In between, one reference sector is
-//! read repeatedly. This keeps an error of the period, or a wandering spindle, from accumulating
-//! over the minutes that a survey takes. Then, for distances from zero to the full stroke, a
-//! bisection finds the shortest time after which a sector is not missed (Worthington et al.,
-//! "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time between request
+//! read repeatedly. This keeps the effects of an inexact period or a wandering spindle from
+//! accumulating over the minutes that a survey takes. Then, for distances from zero to the full
+//! stroke, a bisection finds the shortest time after which a sector is not missed (Worthington et
+//! al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time between request
 //! completions).
 
 use std::ops::Range;

@@ -1,8 +1,9 @@
 //! About two translations per track (paper T, section 4.1.2): the general approach of section 4.1.1
 //! with translations in place of timed reads.
 //!
-//! In the common case, a track is as long as the previous one, which is verified by its last LBN
-//! and the LBN after it. If this fails, a binary search from the track's first LBN finds its end.
+//! In the common case, a track is as long as the previous one. The translations of its last LBN
+//! and of the LBN after that verify this. If they do not, a binary search from the track's first
+//! LBN finds its end.
 //! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
 //! one, serves only to decide which track a remapped LBN belongs to; see [`track_end`].
 

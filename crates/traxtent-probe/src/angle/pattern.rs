@@ -6,9 +6,9 @@
 //! which value. Where they do not change, the prediction continues with the last track. A new zone
 //! therefore costs one failed prediction rather than one per track.
 //!
-//! A track that is a few sectors short, or has a different skew, is not a pattern until the same
-//! occurs on the next track or one period later. Until then, the deviation counts as the track's
-//! own.
+//! A track with another size or skew than predicted does not change the pattern until the same
+//! deviation occurs on the next track or one period later. Until then, the deviation counts as the
+//! track's own.
 
 use std::collections::{BTreeMap, VecDeque};
 use traxtent_units::turns::{fraction, wrap};
@@ -19,8 +19,8 @@ const PERIOD_MAX: usize = 32_768;
 /// The number of past occurrences of a change that are stored.
 const RECALL: usize = 64;
 
-/// The number of recent tracks that are alternatives to a prediction.
-const LATE: usize = 6;
+/// The number of recent tracks whose sizes are alternatives to a predicted one.
+const RECENT: usize = 6;
 
 /// The largest number of alternatives that are tested.
 const ALTERNATIVES: usize = 2;
@@ -185,8 +185,8 @@ impl TrackPredictor {
     }
 
     /// Returns the next track with its regular form, given the expected one. Also updates the
-    /// regular form of the last track, and of the track one period ago, if the new track confirms
-    /// them.
+    /// regular forms of the last track and of the track one period ago, if they have the same
+    /// deviation.
     fn judge(&mut self, kind: TrackKind, expected: TrackKind) -> PastTrack {
         let own_size = kind.sectors != expected.sectors;
         let mut regular = kind;
@@ -310,10 +310,10 @@ impl TrackPredictor {
     /// sweep runs back over the surfaces. The repetition does not show which.
     pub(super) fn surfaces(&self) -> Option<usize> {
         let period = self.shortest(SCORE_SHARE_SURFACES)?;
-        let late = self.past.range(self.past.len().checked_sub(period + 1)?..);
-        let late: Vec<&TrackKind> = late.map(|past| &past.regular).collect();
-        let changes: Vec<usize> = (1..late.len())
-            .filter(|&i| !late[i].is_like(late[i - 1], self.steady))
+        let recent = self.past.range(self.past.len().checked_sub(period + 1)?..);
+        let recent: Vec<&TrackKind> = recent.map(|past| &past.regular).collect();
+        let changes: Vec<usize> = (1..recent.len())
+            .filter(|&i| !recent[i].is_like(recent[i - 1], self.steady))
             .collect();
         let gaps = changes.windows(2).map(|pair| pair[1] - pair[0]);
         let mut gaps: Vec<usize> = gaps.filter(|gap| *gap > PASS_MIN).collect();
@@ -336,8 +336,8 @@ impl TrackPredictor {
         let of_then = then
             .into_iter()
             .flat_map(|indices| self.past.range(indices));
-        let of_late = self.past.iter().rev().take(LATE);
-        let sizes = of_late.chain(of_then).map(|past| TrackKind {
+        let of_recent = self.past.iter().rev().take(RECENT);
+        let sizes = of_recent.chain(of_then).map(|past| TrackKind {
             skew: predicted.skew,
             ..past.kind
         });
@@ -363,41 +363,42 @@ impl TrackPredictor {
 
     /// The smallest recent skew, in either direction.
     pub(super) fn least_skew(&self) -> Option<f64> {
-        let late = self.past.iter().rev().take(LEAST_OF);
-        let skews = late.map(|past| wrap(past.kind.skew).abs());
+        let recent = self.past.iter().rev().take(LEAST_OF);
+        let skews = recent.map(|past| wrap(past.kind.skew).abs());
         skews.min_by(f64::total_cmp)
     }
 
     /// The largest skew among the last `count` tracks.
     pub(super) fn largest_skew(&self, count: usize) -> f64 {
-        let late = self.past.iter().rev().take(count);
-        late.map(|past| fraction(past.kind.skew))
+        let recent = self.past.iter().rev().take(count);
+        recent
+            .map(|past| fraction(past.kind.skew))
             .fold(0.0, f64::max)
     }
 
     /// The mean recent skew, in the direction of rotation.
     pub(super) fn mean_skew(&self) -> f64 {
-        let late = self.past.iter().rev().take(MEAN_OF);
-        let count = late.len().max(1) as f64;
-        late.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
+        let recent = self.past.iter().rev().take(MEAN_OF);
+        let count = recent.len().max(1) as f64;
+        recent.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
     }
 
     /// Returns whether a recent track other than the last had this skew.
     pub(super) fn had_skew(&self, skew: f64, tolerance: f64) -> bool {
-        let mut late = self.past.iter().rev().skip(1).take(COMPARED);
-        late.any(|past| wrap(past.kind.skew - skew).abs() < tolerance)
+        let mut recent = self.past.iter().rev().skip(1).take(COMPARED);
+        recent.any(|past| wrap(past.kind.skew - skew).abs() < tolerance)
     }
 
     /// Returns whether a recent track had this number of sectors.
     pub(super) fn had_sectors(&self, sectors: u32) -> bool {
-        let mut late = self.past.iter().rev().take(COMPARED);
-        late.any(|past| past.kind.sectors == sectors)
+        let mut recent = self.past.iter().rev().take(COMPARED);
+        recent.any(|past| past.kind.sectors == sectors)
     }
 
     /// Returns whether a recent track had this pitch.
     pub(super) fn had_pitch(&self, pitch: f64, tolerance: f64) -> bool {
-        let mut late = self.past.iter().rev().take(COMPARED);
-        late.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
+        let mut recent = self.past.iter().rev().take(COMPARED);
+        recent.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
     }
 
     /// Removes the last tracks.

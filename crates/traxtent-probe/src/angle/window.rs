@@ -238,7 +238,8 @@ impl Search<'_, '_> {
         skews
     }
 
-    /// Returns the predicted tracks that fit before the end, with the last one shortened.
+    /// Returns the predicted tracks that begin before the drive's end. Shortens the last one if it
+    /// does not fit.
     fn clip(&self, predicted: &[TrackKind]) -> Vec<TrackKind> {
         let mut room = self.end - self.first;
         let mut kinds = Vec::with_capacity(predicted.len());

@@ -176,7 +176,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
             ));
         }
         let slots = f64::from(turns.slots);
-        // The patch is large enough for its own estimate.
+        // The patch is large enough for its track size to have an estimate.
         let width = angles
             .slack
             .iter()
@@ -509,7 +509,7 @@ mod tests {
     /// Does the interval of a zone's slots come from its own tracks, whether the sizes of tracks
     /// ascend or descend, and whether or not some slots hold no LBN?
     #[test]
-    fn the_interval_of_the_slots_is_the_own_one() {
+    fn slots_have_the_interval_of_their_own_tracks() {
         let at = TrackPosition {
             cylinder: 0,
             surface: 0,

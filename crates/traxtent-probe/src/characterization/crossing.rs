@@ -34,7 +34,7 @@ const LEAD_TURNS: f64 = 0.5;
 /// half of the loss.
 const LOST_TURNS: f64 = 0.5;
 
-/// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
+/// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on each side.
 /// `by` is the kind of request, and whether it has FUA set. Returns the crossings at the first step
 /// of each run and at the step that leaves it.
 pub(super) fn crossings(

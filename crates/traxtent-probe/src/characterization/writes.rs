@@ -313,7 +313,7 @@ impl WriteProbe<'_, '_> {
                 ..mean
             },
             "ms more than for reads",
-            "seeks before writes minus seeks before reads minus settling, at nine distances",
+            "seeks before writes minus seeks before reads minus settling, at up to nine distances",
         );
         if mean.value.abs() < SEEK_EXTRA_MS_MIN {
             extra.clear();

@@ -8,7 +8,8 @@ use traxtent_map::Confirm;
 use traxtent_model::geometry::{Place, Sparing};
 
 impl Dixtrac<'_, '_, '_> {
-    /// Outputs the tracks of a zone up to the first wrong prediction. Returns their number.
+    /// Outputs the tracks of a zone up to the first prediction that is wrong with every sparing
+    /// scheme tried. Returns the number of these tracks.
     pub(super) fn follow(&mut self, mut zone: Zone) -> Result<u64, ProbeError> {
         let mut followed = 0;
         let (mut from, mut reach) = (self.next_start(&zone)?, 1);

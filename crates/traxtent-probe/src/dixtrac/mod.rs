@@ -2,7 +2,8 @@
 //! Drive Characterization", CMU-CS-99-176): general knowledge of drives determines which
 //! translations are made.
 //!
-//! 1. Determine the capacity and, by translating LBNs across the drive, the surfaces ([`count_surfaces`]).
+//! 1. Determine the capacity and, by translating LBNs across the drive, the surfaces
+//!    ([`count_surfaces`]).
 //! 2. Read the list of media defects.
 //! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
 //! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,

@@ -46,7 +46,7 @@ pub struct ScsiTarget<T: Transport> {
 enum Failure {
     /// The drive reported the reason.
     Sense(Sense),
-    /// The command was not transported, or the response was invalid.
+    /// Another reason, such as a transport error or an invalid response.
     Target(TargetError),
 }
 
