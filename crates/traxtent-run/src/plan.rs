@@ -110,7 +110,7 @@ impl SweepPlan {
         Ok(workload)
     }
 
-    /// Returns the seed of each run; 0 for a trace, which needs none.
+    /// Returns the seed of each run; 0 for a trace or supplied requests, which need none.
     fn seeds(&self, workload: &Workload, stated: Option<u64>) -> Result<Vec<u64>> {
         let first = match workload {
             Workload::Drawn(spec) => self.seed.unwrap_or(spec.seed),

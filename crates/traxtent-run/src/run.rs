@@ -67,9 +67,9 @@ impl Case {
     }
 }
 
-/// A trace counts as sequential, with one request outstanding at a time, if at most one request in
-/// this many arrived before an earlier one was complete. These few are assumed to be requests of
-/// the system, such as those of a journal.
+/// A trace counts as having one request outstanding at a time if at most one request in this many
+/// arrived before an earlier one was complete. These few are assumed to be requests of the system,
+/// such as those of a journal.
 const REQUESTS_PER_OVERLAP_MIN: u64 = 100;
 
 /// The options for replaying a trace.
@@ -136,7 +136,7 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
 }
 
 /// Runs one simulation of a case. `sink` receives each request after the warm-up, and can end the
-/// run by returning false. In a sweep over drives, an error names the drive.
+/// run by returning false. In a sweep over drives, an error in the input names the drive.
 ///
 /// # Errors
 /// Returns an error if the machine's arrays, the workload or the trace are invalid, if the requests
@@ -353,9 +353,10 @@ impl TracePlan {
     /// has no measured times.
     ///
     /// Unless the pace or the speed is given, a trace is replayed semi-closed if it records pauses,
-    /// or if its requests arrived one after the other: at recorded arrivals, a request that takes
-    /// longer in the model than on the drive would delay the next one. Other traces are replayed at
-    /// the recorded arrivals. The trace is read once to find out.
+    /// or if nearly all its requests arrived when the earlier ones were complete: at recorded
+    /// arrivals, a request that takes longer in the model than on the drive would delay the next
+    /// one. Other traces are replayed at the recorded arrivals. The trace is read once to find out,
+    /// unless its format records pauses.
     ///
     /// # Errors
     /// Returns the errors of [`open`](Self::open). Also returns an error if the trace is invalid,
@@ -387,9 +388,9 @@ impl TracePlan {
                 latest_end = latest_end.max(SimTime(end));
             }
         }
-        let sequential = overlaps <= requests / REQUESTS_PER_OVERLAP_MIN;
+        let one_at_a_time = overlaps <= requests / REQUESTS_PER_OVERLAP_MIN;
         let pace = match self.pace {
-            None if sequential && self.speed.is_none() => Some(ReplayPace::SemiClosed),
+            None if one_at_a_time && self.speed.is_none() => Some(ReplayPace::SemiClosed),
             pace => pace,
         };
         Ok(measured.then(|| TracePlan {

@@ -119,8 +119,8 @@ impl DataFile {
     /// Returns an error if the file cannot be written.
     ///
     /// # Panics
-    /// Panics if a cell of a Parquet file has another type than its column, or is empty and must
-    /// not be.
+    /// Panics if a cell of a Parquet file does not have the type of its column, or is empty in a
+    /// column that is not optional.
     pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
         match &mut self.0 {
             Form::Csv(file) => file.row(cells),
