@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use traxtent_model::drive::{Breakdown, ServedBy};
 use traxtent_sim::Outcome;
 use traxtent_units::request::Op;
-use traxtent_units::{Lbn, SimTime, Span};
+use traxtent_units::{Count, Lbn, SimTime, Span};
 
 use crate::errors::{guarded, input_error};
 use crate::values::NewArguments;
@@ -114,8 +114,9 @@ impl Request {
             })?;
             if (kind == Op::Flush) != (sectors == 0) || (kind == Op::Flush && lbn != 0) {
                 return Err(input_error(format!(
-                    "sectors: {sectors}: a flush has LBN 0 and 0 sectors, any other request at \
-                     least 1"
+                    "{op} of {} at LBN {lbn}: a flush has LBN 0 and 0 sectors, any other request \
+                     at least 1 sector",
+                    Count(sectors, "sector")
                 )));
             }
             if at_ms.is_some() && delay_ms.is_some() {
