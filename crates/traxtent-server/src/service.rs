@@ -202,7 +202,7 @@ pub enum ServiceError {
     /// A modelled drive failed a command.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The system failed to read, write or flush the drive's data file.
+    /// An operation on the drive's data file failed outside the model, such as a flush.
     #[error("cannot {what} the drive's data: {error}")]
     Data {
         /// The operation.

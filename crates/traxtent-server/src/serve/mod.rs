@@ -142,8 +142,8 @@ impl DriveServer {
     }
 
     /// Sends a command to the drive and waits for its completion. If `durable` is set and there is
-    /// a data file, a successful command then synchronizes the file. A flush writes all flushed
-    /// data to it before that.
+    /// a data file, the file is synchronized after a successful command. After a flush, all flushed
+    /// data is written to it first.
     fn submit_and_sync(
         &self,
         running: &Running,

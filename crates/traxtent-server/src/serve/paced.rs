@@ -443,9 +443,9 @@ impl State {
             .filter(|_| self.port.unit().backlog_bytes() > 0)
     }
 
-    /// Returns the time at which the pacer must continue. This is the model's next event if a
-    /// waiting thread has no completion time yet, or if a fault of the scenario is still to come;
-    /// or the time to copy flushed data, if that is earlier.
+    /// Returns the time at which the pacer must continue, if any. This is the earlier of two times:
+    /// the model's next event, if a waiting thread has no completion time yet or a fault of the
+    /// scenario is still to come; and the time to copy the next flushed data.
     fn next_poll_time(&self) -> Option<SimTime> {
         let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
         let is_open = self.faults > 0 || self.waiting.values().any(unsure);

@@ -139,7 +139,7 @@ mod tests {
     /// Does a request fail with an I/O error and return its memory if its worker panics, or if no
     /// worker takes it?
     #[test]
-    fn a_panic_is_an_error() {
+    fn abandoned_requests_fail() {
         let completions = Arc::new(Completions::new().unwrap());
         let pending = Pending::new(9, TagMemory::map(512).unwrap(), &completions);
         let panic = catch_unwind(AssertUnwindSafe(|| {

@@ -22,7 +22,7 @@ const DISCARD_BYTES_MAX: u32 = 1 << 31;
 /// The maximum size of a logical sector in bytes, which is that of a memory page
 /// (`ublk_validate_params`).
 const LOGICAL_BYTES_MAX: u32 = 4096;
-/// The maximum size of a physical sector in bytes that the kernel accepts.
+/// The maximum size of a physical sector that the kernel accepts, in bytes.
 const PHYSICAL_BYTES_MAX: u32 = 1 << 30;
 
 /// The size of the kernel's sectors in bytes, which does not depend on the drive's.
@@ -85,9 +85,10 @@ fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> 
     })
 }
 
-/// Returns the binary logarithm of the optimal request size, or 0 if there is none or it is not a
-/// power of two, which the driver cannot represent. For 0, the kernel rounds 1 byte down to whole
-/// physical sectors and reports no optimal size (tested with Linux 6.12).
+/// Returns the binary logarithm of the optimal request size; 0 if there is none, if it is smaller
+/// than a physical sector, or if it is not a power of two, which the driver cannot represent. For 0,
+/// the kernel rounds 1 byte down to whole physical sectors and reports no optimal size (tested with
+/// Linux 6.12).
 fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
     let bytes = bytes.filter(|bytes| bytes.is_power_of_two());
     let shift = bytes.map_or(0, |bytes| bytes.ilog2() as u8);

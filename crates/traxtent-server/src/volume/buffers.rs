@@ -39,7 +39,7 @@ impl Buffers {
     }
 }
 
-/// Memory that is aligned for direct I/O. It returns to its pool when dropped.
+/// Memory that is aligned for direct I/O. When dropped, it returns to its pool unless that is full.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     memory: Vec<u8>,

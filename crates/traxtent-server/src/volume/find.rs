@@ -89,7 +89,7 @@ pub fn find_within(
 
 /// Assembles members, including doubtful ones.
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, Access::Write, timeout)?;
+    let (devices, pairs) = open_devices(paths, Access::Write, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
@@ -121,7 +121,7 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
 /// # Errors
 /// Returns the errors of [`find`].
 pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, Access::Read, timeout)?;
+    let (devices, pairs) = open_devices(paths, Access::Read, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let mut assembly = assemble(&pairs, true).map_err(refused)?;
     let devices = in_place(&assembly, devices.take_all());
@@ -252,8 +252,9 @@ impl Found {
     }
 }
 
-/// Returns the members' devices in the order of their paths, with the superblocks of each.
-pub(super) fn surveyed(
+/// Opens the members' devices, and returns them in the order of their paths, with the superblocks of
+/// each.
+pub(super) fn open_devices(
     paths: &[PathBuf],
     access: Access,
     timeout: Duration,

@@ -37,7 +37,7 @@ pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 use files::{Identity, no_answer, with_timeout};
 pub use find::{Found, find, find_to_read, find_with_suspects, find_within, find_without};
-use find::{array_of, open_once, read_maps, superblocks_of, surveyed};
+use find::{array_of, open_devices, open_once, read_maps, superblocks_of};
 pub use inspect::inspect;
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
@@ -412,7 +412,7 @@ where
 /// # Errors
 /// Returns an error if a device is not a member, if `force` is not set, or if a write fails.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, Access::Write, MEMBER_TIMEOUT)?;
+    let (devices, pairs) = open_devices(paths, Access::Write, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost; confirm with --force";

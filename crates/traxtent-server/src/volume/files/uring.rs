@@ -108,7 +108,8 @@ pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
     });
 }
 
-/// Returns whether all outstanding operations belong to devices that have been given up.
+/// Gives up the devices of operations that have taken too long. Returns whether all outstanding
+/// operations then belong to devices that have been given up.
 fn all_given_up(ops: &[Option<RingOp>], timeout: Duration) -> bool {
     let outstanding = ops.iter().flatten().filter(|op| op.result.is_none());
     let mut all = true;
