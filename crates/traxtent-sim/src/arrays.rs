@@ -1,5 +1,5 @@
-//! Arrays of simulated drives. A request becomes one stripe plan for each stripe that it touches. The
-//! reads and writes of the plans go to the drives' queues.
+//! Arrays of simulated drives. A request becomes one stripe plan for each stripe that it touches.
+//! The reads and writes of the plans go to the drives' queues.
 //!
 //! A data write is issued once the old data that it overwrites has been read, if the stripe plan
 //! reads it. A parity write is issued once everything that it is computed from has been read.

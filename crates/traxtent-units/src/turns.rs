@@ -18,7 +18,7 @@ pub fn wrap(turns: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Are angles reduced correctly on both sides of zero and of half a revolution, and at the ends?
+    /// Are angles reduced correctly on both sides of 0 and of half a revolution, and at the ends?
     #[test]
     fn reduced() {
         for (turns, part, nearest) in [

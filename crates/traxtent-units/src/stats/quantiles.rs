@@ -194,8 +194,8 @@ fn with_ends(steps: &mut Vec<(Span, u64)>, least: u64, greatest: u64) {
     }
 }
 
-/// Returns a value of the class that holds the given rank. The histogram's own search takes a share,
-/// which may be rounded to the neighbouring rank.
+/// Returns a value of the class that holds the given rank. The histogram's own search takes a
+/// share, which may be rounded to the neighbouring rank.
 fn value_at_rank(classes: &Histogram<u64>, rank: u64) -> u64 {
     let mut seen = 0;
     for class in classes.iter_recorded() {
