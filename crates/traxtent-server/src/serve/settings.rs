@@ -20,7 +20,7 @@ pub struct Settings {
     /// The seed for power cuts without a seed of their own. The default is the scenario's seed, or
     /// 1 without a scenario.
     pub seed: Option<u64>,
-    /// A file of faults, one per line.
+    /// The scenario: a TOML file with the faults and their times.
     pub scenario: Option<PathBuf>,
     /// The file for the request log.
     pub log: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns settings for a drive in memory, at real speed.
+    /// Returns settings for a drive in memory, in real time, without any output files.
     pub fn of(drive: &str, profile: Profile) -> Settings {
         Settings {
             drive: drive.to_owned(),
