@@ -13,8 +13,8 @@
 //!
 //! If reads advance by single sectors on a drive that reports larger ones, this proves nothing,
 //! because the drive may time its completions differently. Writes that complete before they can be
-//! on the media prove nothing either. In these cases, the interval of the figure covers all
-//! possible sizes, and a note gives the reason.
+//! on the media prove nothing either. If no test is conclusive, the interval of the figure covers
+//! all possible sizes, and a note gives the reason.
 //!
 //! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have no
 //! other larger size (IDEMA's Advanced Format).

@@ -25,7 +25,7 @@ use traxtent_units::Sectors;
 /// The largest number of tracks in a run whose skew is measured. A pass must be narrower to be
 /// recognized.
 const WIDTH_MAX: usize = 1 << 15;
-/// The number of passes that are compared: two groups, with as many surfaces as any drive has.
+/// The number of passes that are compared: two groups of up to 20 surfaces.
 const PASSES: usize = 40;
 /// The number of tracks in a run above which it is a pass, not a cylinder, regardless of its times.
 const HEADS_MAX: usize = 32;

@@ -43,7 +43,8 @@ struct Spares {
     count: u64,
 }
 
-/// Returns the zones that fit the observations at the usual places of spares. They begin at `from`.
+/// Returns the zones that fit the observations at the usual places of spares. `plain` is the zone
+/// without spares, and `from` is the beginning of the walked tracks.
 pub(super) fn candidates(
     translator: &mut Translator<'_>,
     plain: Zone,
