@@ -247,7 +247,7 @@ impl<'a> Header<'a> {
         {
             return Err(wrong(
                 self.end,
-                "the tracks do not cover the LBNs that the header states",
+                "the tracks do not match the LBNs or the capacity that the header states",
             ));
         }
         let file = MapFile {
