@@ -1,4 +1,5 @@
-//! A server in turmoil that keeps its log on a modelled drive, and survives crashes.
+//! A server, simulated with the crate `turmoil`, that keeps its log on a modelled drive and
+//! survives crashes.
 //!
 //! `cargo run --release -p traxtent-model --example turmoil [seed]`
 //!

@@ -34,8 +34,8 @@ pub(crate) struct Log {
 
 impl Log {
     /// Reads the log, beginning at time `now`. Returns it, ready for records, with the transactions
-    /// found.
-    /// The reads run on the disk's own clock, which is then ahead of `now` by the time they took.
+    /// found. The reads run on the disk's own clock, which is then ahead of `now` by the time that
+    /// they took.
     pub(crate) fn recover(
         disk: &mut Disk,
         now: SimTime,

@@ -109,17 +109,17 @@ impl TearingUnit {
 pub(super) struct CutSampler {
     rng: Rng,
     loss: f64,
-    grain: TearingUnit,
+    tearing_unit: TearingUnit,
     pub(super) cut: PowerCutResult,
 }
 
 impl CutSampler {
-    pub(super) fn new(seed: u64, grain: TearingUnit) -> CutSampler {
+    pub(super) fn new(seed: u64, tearing_unit: TearingUnit) -> CutSampler {
         let mut rng = Rng::new(seed);
         CutSampler {
             loss: rng.fraction(),
             rng,
-            grain,
+            tearing_unit,
             cut: PowerCutResult {
                 seed,
                 ..PowerCutResult::default()
@@ -147,16 +147,16 @@ impl CutSampler {
         if rng.chance(0.5) {
             return vec![range];
         }
-        let units = self.grain.units(range.clone()).count() as u64;
+        let units = self.tearing_unit.units(range.clone()).count() as u64;
         let place = rng.below(units + 1);
-        let at = |n: u64| self.grain.units(range.clone()).nth(n as usize);
+        let at = |n: u64| self.tearing_unit.units(range.clone()).nth(n as usize);
         let boundary = at(place).map_or(range.end, |unit| unit.start);
         match rng.below(3) {
             0 => some(range.start..boundary),
             1 => some(boundary..range.end),
             _ => {
                 let mut left: Vec<Range<u64>> = Vec::new();
-                for unit in self.grain.units(range) {
+                for unit in self.tearing_unit.units(range) {
                     match left.last_mut() {
                         _ if rng.chance(0.5) => {}
                         Some(last) if last.end == unit.start => last.end = unit.end,

@@ -303,9 +303,9 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Copies the data that a host sees starting at `lbn`, at the latest time given to the disk.
-    /// This lets a server copy the data of a successful read directly into its own buffer. Takes no
-    /// modelled time.
+    /// Copies the data, starting at `lbn`, that a host sees at the disk's current time. This lets a
+    /// server copy the data of a successful read directly into its own buffer. Takes no modelled
+    /// time.
     ///
     /// # Errors
     /// Returns an error if the length is 0 or not a whole number of sectors, if the drive does not

@@ -1,4 +1,4 @@
-//! The schedule of a disk's faults: a TOML file with one list, in order of time.
+//! The schedule of a disk's faults: a TOML file with a seed, and a list of faults in order of time.
 //!
 //! ```toml
 //! seed = 7
@@ -42,7 +42,7 @@ const EXAMPLE: &str = r#"{ at = "2 s", fault = "stall", for = "1 s" }"#;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Not TOML, or a key that is unknown or has a value of the wrong type.
+    /// Not TOML, or a key of the file that is unknown or has an invalid value.
     #[error("line {line}: {message}")]
     Syntax {
         /// Line of the text, counted from 1.
@@ -66,8 +66,8 @@ impl Scenario {
     /// Parses a scenario.
     ///
     /// # Errors
-    /// Returns an error if the text is not a valid scenario. The error names the line, the key and
-    /// the problem.
+    /// Returns an error if the text is not a valid scenario. The error names the line and the
+    /// problem, and the key unless the text is not TOML.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let syntax = |offset: usize, message: String| ScenarioError::Syntax {
             line: line(text, offset),

@@ -196,10 +196,10 @@ impl<M: Media> Store<M> {
         &mut self,
         outstanding: impl Iterator<Item = (u64, WriteData)>,
         seed: u64,
-        grain: TearingUnit,
+        tearing_unit: TearingUnit,
     ) -> Result<PowerCutResult, MediaError> {
         self.write_out(u64::MAX)?;
-        let mut sampler = CutSampler::new(seed, grain);
+        let mut sampler = CutSampler::new(seed, tearing_unit);
         // A write that durable writes have split counts once per part.
         for (at, data) in self.cache.drain().chain(outstanding) {
             for part in sampler.of(at..at + data.length()) {
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    const GRAIN: TearingUnit = TearingUnit {
+    const TEARING_UNIT: TearingUnit = TearingUnit {
         unit: 4096,
         first: 0,
     };
@@ -335,7 +335,7 @@ mod tests {
                     }),
                     12 => both.map(|store| store.make_unreadable(at..at + 4096)),
                     13 => {
-                        let cuts = both.map(|store| store.cut([].into_iter(), stamp, GRAIN));
+                        let cuts = both.map(|store| store.cut([].into_iter(), stamp, TEARING_UNIT));
                         assert_eq!(cuts[0], cuts[1], "seed {seed}, stamp {stamp}");
                         [(), ()]
                     }
@@ -415,7 +415,7 @@ mod tests {
         store.write_back(0, bytes(2, FLUSH_PIECE_BYTES)).unwrap();
         let full = store.write_back(FLUSH_PIECE_BYTES, bytes(3, 512));
         assert_eq!(full, Err(MediaError::NoSpace));
-        store.cut([].into_iter(), 1, GRAIN).unwrap_err();
+        store.cut([].into_iter(), 1, TEARING_UNIT).unwrap_err();
         let mut all = vec![0; ROOM_BYTES as usize];
         store.fetch(0, &mut all).unwrap();
         let of = |data: &WriteData| match data {
@@ -427,7 +427,7 @@ mod tests {
         store.media_state.media.left.set(None);
         store.flush(store.mark()).unwrap();
         assert!(!store.write_out(u64::MAX).unwrap());
-        store.cut([].into_iter(), 1, GRAIN).unwrap();
+        store.cut([].into_iter(), 1, TEARING_UNIT).unwrap();
         store.fetch(0, &mut all).unwrap();
         assert!(all[..FLUSH_PIECE_BYTES as usize] == of(&bytes(2, FLUSH_PIECE_BYTES)));
         assert!(all[FLUSH_PIECE_BYTES as usize..] == kept[FLUSH_PIECE_BYTES as usize..]);

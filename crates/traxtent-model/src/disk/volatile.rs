@@ -12,9 +12,9 @@
 //! Every version of a sector is kept until it is written out or replaced by a durable one, because
 //! a power cut may leave any of them.
 //!
-//! A flush may leave its writes here and only mark them durable, so that it takes the same time
-//! however large it is. These writes, the backlog, are written out in pieces later, oldest first.
-//! They take none of the volatile capacity, and a power cut keeps them.
+//! A flush may mark its writes durable and leave most of them here, so that the work of one flush
+//! is bounded. These writes, the backlog, are written out in pieces later, oldest first. They take
+//! none of the volatile capacity, and a power cut keeps them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
