@@ -95,8 +95,8 @@ impl Drive {
     }
 
     /// Restarts the drive at `now`, as after a loss of power: nothing is outstanding, the buffer is
-    /// empty, and its settings are those of the profile. Perturbations, moved sectors, the queue
-    /// policy and the connection to a shared bus remain.
+    /// empty, and the caching settings are those of the profile. Perturbations, moved sectors, the
+    /// queue policy and the connection to a shared bus remain.
     pub fn restart(&mut self, now: SimTime) {
         let slow = std::mem::take(&mut self.slow);
         let policy = self.policy.take();

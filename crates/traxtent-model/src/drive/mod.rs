@@ -190,8 +190,8 @@ struct LastWrite {
     media_end: SimTime,
     /// The end of its sectors.
     end: Lbn,
-    /// The index of the first leg that wrote it. The legs before it read the parts of physical
-    /// sectors that the write does not cover.
+    /// The index of the first leg that wrote it. The legs before that read the physical sectors
+    /// that the write covers only in part.
     first_leg: usize,
     /// The LBN up to which the following write is already on the media. It is greater than `end` if
     /// the buffer also held the beginning of that write in the same physical sector.

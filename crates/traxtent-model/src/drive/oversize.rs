@@ -412,7 +412,7 @@ impl ReadTransfers {
     }
 }
 
-/// Same as [`super::sweep::sweep`], for a read whose sectors leave the segment more slowly than
+/// Same as [`super::sweep::sweep`], for a read whose sectors may leave the segment more slowly than
 /// they arrive.
 pub(super) fn sweep_read(
     platters: AccessModel<'_>,

@@ -1,9 +1,9 @@
-//! Physical sectors larger than logical ones. The drive writes them as a whole, and first reads the
-//! parts that must not change (512e; read-modify-write). If two consecutive writes share a physical
-//! sector and the buffer holds all of it, it is written with the first of them.
+//! Physical sectors larger than logical ones. The drive writes them as a whole, and first reads
+//! those that a write covers only in part (512e; read-modify-write). If two consecutive writes
+//! share a physical sector and the buffer holds all of it, it is written with the first of them.
 //!
-//! Left out: such a drive also reads physical sectors as a whole, so an unaligned read takes up to
-//! seven logical sectors longer. `docs/internals/decisions.md` states the reason.
+//! Left out: such a drive also reads physical sectors as a whole, so a read that ends within one
+//! takes up to seven logical sectors longer. `docs/internals/decisions.md` states the reason.
 
 use super::Drive;
 use super::sweep::{Access, Leg};

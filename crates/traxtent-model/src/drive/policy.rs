@@ -45,7 +45,7 @@ pub trait QueuePolicy: ClonePolicy + Debug + Send + Sync {
 }
 
 /// Clones a policy that is known only as a [`QueuePolicy`]. Every policy that implements [`Clone`]
-/// has it.
+/// implements this trait automatically.
 pub trait ClonePolicy {
     /// Returns a copy of the policy with its state.
     fn clone_policy(&self) -> Box<dyn QueuePolicy>;
@@ -70,8 +70,7 @@ pub struct HeadView {
     pub position: HeadPosition,
     /// The angle of the platter that is under the heads.
     pub angle: Angle,
-    /// The LBN after the last one of the request that was served last, or 0 before the first
-    /// request.
+    /// The first LBN after the most recently served request, or 0 before the first request.
     pub lbn: Lbn,
 }
 

@@ -23,8 +23,8 @@ pub(super) struct ReadAheadRun {
     leg: Option<CurrentLeg>,
     /// Whether sectors are read in the order in which they pass.
     on_arrival: bool,
-    /// The time until which the head belongs to the preceding request, even if parts of the track
-    /// have already passed.
+    /// The time from which it has the head. Sectors that passed before may already be in the
+    /// buffer.
     since: SimTime,
 }
 
@@ -107,7 +107,8 @@ impl ReadAheadRun {
     }
 
     /// Gives it its first leg, which it would otherwise compute when it is observed. The leg must
-    /// be that of all sectors of one track up to the limit. A leg on another track is ignored.
+    /// begin with the first sector to be read, and extend as far as the track and the limit allow.
+    /// It is ignored if it is not on the track of the head.
     pub(super) fn with_leg(self, leg: &Leg) -> ReadAheadRun {
         let leg = CurrentLeg::from(leg);
         ReadAheadRun {
@@ -229,7 +230,7 @@ impl ReadAheadRun {
             .is_some_and(|leg| leg.sectors.first < now && now < leg.sectors.end)
     }
 
-    /// Returns the LBN, head position and time from which an access can continue this one. A
+    /// Returns the LBN, head position and time from which an access can continue this read-ahead. A
     /// request for exactly the next sectors does not stop the head.
     pub(super) fn continuation(&self) -> (Lbn, HeadPosition, SimTime) {
         (self.next, self.position, self.now)

@@ -100,8 +100,8 @@ impl Drive {
         end
     }
 
-    /// Same as [`Drive::sweep`], for a read whose sectors leave their segment more slowly than they
-    /// arrive.
+    /// Same as [`Drive::sweep`], for a read whose sectors may leave their segment more slowly than
+    /// they arrive.
     pub(super) fn sweep_read(
         &mut self,
         from: (HeadPosition, SimTime),
