@@ -176,7 +176,7 @@ impl Builder<'_> {
     }
 }
 
-/// Checks that cylinders and surfaces are small enough to add them without overflow.
+/// Checks that cylinders and surfaces are small enough to be added without overflow.
 fn check_box(name: &str, cylinders: (i32, i32), surfaces: (i32, i32)) -> Result<(), GeometryError> {
     let bound = CYLINDERS_MAX as i32;
     check(name, "cylinder", cylinders.0, -bound..=bound)?;

@@ -153,9 +153,9 @@ pub struct Defect {
 /// The replacement of a bad sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// Every later LBN moved by as many slots as are bad. This is also the remedy for the sectors of
-    /// a bad track that a spare track replaces ([`Sparing::TracksPerZone`]), because its LBNs remain
-    /// together on one track.
+    /// The LBNs after it are moved by as many slots as are bad. This is also the remedy for the
+    /// sectors of a bad track that a spare track replaces ([`Sparing::TracksPerZone`]), because its
+    /// LBNs remain together on one track.
     Slipped,
     /// Its LBN is kept at another place.
     Remapped(Lbn, Place),

@@ -4,7 +4,7 @@ use super::spec::{Order, Skew, Start};
 use super::tree::{BranchOf, NodeId, Offset, Tree};
 use traxtent_units::Angle;
 
-/// A validated zone.
+/// The order of a zone's tracks and their skews, from checked values.
 pub(super) struct ZoneOrder<'a> {
     pub(super) order: Order,
     pub(super) backward: bool,

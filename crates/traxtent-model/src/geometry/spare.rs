@@ -62,7 +62,8 @@ impl Geometry {
         None
     }
 
-    /// Returns the number of slots of a track, or `None` if LBNs and bad sectors fill it.
+    /// Returns the number of slots of a track, or `None` if there is no such track, or if LBNs and
+    /// bad sectors fill it.
     fn slots_with_room(&self, cylinder: Cylinder, surface: Surface) -> Option<u32> {
         let (slots, _) = self.track_circumference(cylinder, surface)?;
         let mut taken = 0;

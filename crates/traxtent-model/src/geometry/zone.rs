@@ -305,7 +305,7 @@ impl ZoneTracks {
         spot.angle = spot.angle + self.shift(tree, track);
         let own = tree.branch(BranchOf::Track(shape), spot, Offset::default(), 1);
         if sectors == 0 {
-            // The place of a moved track is added with that track.
+            // The place to which a track is moved is added with that track.
             if !self.replacement_tracks.contains(&track) {
                 out.blank.push(own);
             }

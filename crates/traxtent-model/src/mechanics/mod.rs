@@ -85,8 +85,8 @@ impl Mechanics {
         }
     }
 
-    /// Returns mechanics in which nothing moves. One revolution takes one picosecond, the shortest
-    /// time possible.
+    /// Returns the mechanics of a drive without moving parts. Seeks take no time, and one
+    /// revolution takes one picosecond, the shortest time possible.
     pub fn none() -> Mechanics {
         Mechanics {
             revolution: Span(1),

@@ -62,7 +62,7 @@ impl TrackRotation {
             return Span(self.revolution);
         }
         match self.leading_edge(first + count) - self.leading_edge(first) {
-            // Slots of a drive in which nothing moves are shorter than a picosecond.
+            // Slots of a drive without moving parts are shorter than a picosecond.
             0 => Span(self.revolution),
             length => Span(length),
         }
