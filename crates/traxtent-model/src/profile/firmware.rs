@@ -1,9 +1,9 @@
 //! The behaviour of a drive's controller: command overheads, queue, cache and bus.
 //!
-//! Durations are in milliseconds, the unit of data sheets and of the papers. The values have the
-//! same meaning as in the drive controller of DiskSim 4.0 (Bucy, Schindler, Schlosser, Ganger, "The
-//! DiskSim Simulation Environment", CMU-PDL-08-101, section 3.5). A drive that was extracted for
-//! DiskSim thus keeps its timing here.
+//! Durations are in milliseconds, the unit of data sheets and of the papers. Values that the drive
+//! controller of DiskSim 4.0 also has (Bucy, Schindler, Schlosser, Ganger, "The DiskSim Simulation
+//! Environment", CMU-PDL-08-101, section 3.5) have the same meaning here. A drive whose parameters
+//! were extracted for DiskSim thus keeps its timing.
 
 use super::Scheduler;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,9 @@ pub enum Delivery {
     #[default]
     InOrder,
     /// Ascending LBN. If a zero-latency access reads sectors of a track out of order, all of them
-    /// are held back until the request's part on that track is complete. This is the behaviour of
-    /// drives whose bus and media transfers hardly overlap on aligned requests, and overlap
-    /// completely on others (paper T, section 5.2 and Figure 7).
+    /// wait until the request's part on that track is complete. This is the behaviour of drives
+    /// whose bus and media transfers hardly overlap on aligned requests, and overlap completely on
+    /// others (paper T, section 5.2 and Figure 7).
     InOrderWhenComplete,
     /// In the order in which the media deliver them (SCSI's MODIFY DATA POINTER).
     OutOfOrder,
@@ -336,7 +336,7 @@ pub struct OverheadSpec {
     /// Disconnecting from the bus during a write.
     pub write_disconnect_ms: f64,
     /// The shortest time from the moment when the arm may move for a write until the end of its
-    /// seek, unless the write continues a stream.
+    /// seek, unless the write directly continues the previous one.
     pub minimum_write_seek_ms: f64,
     /// A fixed time before any other processing of a request.
     pub per_request_ms: f64,

@@ -66,7 +66,8 @@ pub enum SeekSpec {
         #[serde(default)]
         first_ms: Vec<f64>,
     },
-    /// Measured points, connected and extrapolated by straight lines.
+    /// Measured points, connected by straight lines, the last of which continues. Distances before
+    /// the first point take the same time as that point.
     Table {
         /// Distance in cylinders and time in milliseconds, ascending by distance.
         read: Vec<(u32, f64)>,

@@ -105,8 +105,8 @@ impl Provenance {
         counts
     }
 
-    /// Adds entries for the values that no entry covers. Their notes tell defaults from values
-    /// that the profile states without an origin. `text` is the profile.
+    /// Adds entries for the values that no entry covers. The notes of the new entries tell defaults
+    /// from values that the profile states without an origin. `text` is the profile.
     pub(super) fn assume_missing(&mut self, paths: &[String], text: &str) {
         let uncovered = |path: &&String| !self.is_covered(path);
         let missing: Vec<&String> = paths.iter().filter(uncovered).collect();

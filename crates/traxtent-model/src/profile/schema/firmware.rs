@@ -82,7 +82,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             overhead(
                 "minimum_write_seek_ms",
-                "The shortest time from the moment when the arm may move for a write until the end of its seek, unless the write continues a stream.",
+                "The shortest time from the moment when the arm may move for a write until the end of its seek, unless the write directly continues the previous one.",
             ),
             overhead(
                 "per_request_ms",

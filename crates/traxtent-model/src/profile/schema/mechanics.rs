@@ -21,7 +21,7 @@ const CURVES: &[(&str, &str)] = &[
     ),
     (
         "table",
-        "measured points, connected and extrapolated by straight lines",
+        "measured points, connected by straight lines, the last of which continues",
     ),
 ];
 
