@@ -218,7 +218,7 @@ mod tests {
     /// Does a name's meaning decide its colour unless that is taken, and are all colours free again
     /// after six names?
     #[test]
-    fn one_meaning_has_one_colour() {
+    fn a_meaning_decides_the_colour_unless_it_is_taken() {
         let colours = of_names(["sequential", "unaligned", "aligned to tracks"]);
         assert_eq!(colours, [REFERENCE, CONVENTIONAL, ALIGNED]);
         assert_eq!(

@@ -205,7 +205,7 @@ fn steps(done: &Completion, passes: &[Pass]) -> Vec<Step> {
         steps.until(Phase::Settle, pass.landed);
         steps.until(Phase::Rotation, pass.begun);
         if pass.first_passed != pass.lbn {
-            // The time between the passes of the last sector and of the first, which comes later.
+            // The time between the last sector of the pass and the first, which passes after it.
             let gap = pass.rotation - pass.begun.since(pass.landed);
             steps.until(Phase::Transfer, pass.lbn_begun - gap);
             steps.until(Phase::Rotation, pass.lbn_begun);

@@ -87,7 +87,7 @@ impl Sheet {
         );
     }
 
-    /// Draws lines of text below each other, with the baseline of the first at `y`.
+    /// Draws lines of text one below the other, with the baseline of the first at `y`.
     pub(crate) fn note(&mut self, y: f64, lines: &[&str]) {
         for (row, line) in (0..).zip(lines) {
             self.text((MARGIN, y + 18.0 * f64::from(row)), Anchor::Start, line);

@@ -10,7 +10,7 @@ use crate::sheet::{Anchor, Chart, Sheet, WIDTH};
 
 const DRIVE: &str = "atlas10k2";
 
-/// The number of angles of the platter.
+/// The number of angles of the platter at which a read is submitted.
 const ANGLES: u64 = 360;
 
 /// The height of a panel.
