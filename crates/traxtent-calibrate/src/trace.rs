@@ -13,7 +13,7 @@ use traxtent_workload::{Replay, ReplayPace, TraceRecord};
 
 use crate::{CalibrateError, CalibrationObserver};
 
-/// The number of requests between two checks of a replay whether to stop.
+/// The number of requests that a replay completes between two checks of the stop signal.
 const STOP_CHECK_REQUESTS: u64 = 1 << 12;
 
 /// Tells replays to stop once the observer requests it. All later replays then stop at their
