@@ -127,7 +127,7 @@ pub fn typical() -> Profile {
     builtin("toshiba-p300").expect("it is built in")
 }
 
-/// The 4 KiB blocks in a large write.
+/// The number of 4 KiB blocks in a large write.
 const LARGE_BLOCKS: u64 = 128;
 /// The number of large writes in a sequential run. A run begins at a random block, because places
 /// relative to tracks must not depend on the offset: on the WD10EARS, every fifth large write from

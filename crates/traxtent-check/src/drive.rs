@@ -1,6 +1,6 @@
 //! The facts about a drive, from the user, the list of quirks and the kernel, in this order of
 //! precedence. For the kind of media, however, zones that the kernel or the drive reports come
-//! first.
+//! first, then the list of quirks, and then the user.
 
 use traxtent_model::profile::Profile;
 use traxtent_scsi::inquiry::{Rotation, Zoned};

@@ -160,7 +160,7 @@ impl Examiner<'_> {
         })
     }
 
-    /// Returns the name of the block device that shows a layer.
+    /// Returns the name of a layer's block device, if it has one.
     fn node_name(&self, id: LayerId) -> Option<&str> {
         let node = self.stack.layer(id).node.as_deref()?;
         let folder = &self.nodes?.folder;

@@ -49,7 +49,7 @@ impl std::str::FromStr for Severity {
 #[error("unknown severity {0:?}; use info, warning or fault")]
 pub struct UnknownSeverity(String);
 
-/// A problem of a layer that a rule has found.
+/// A problem that a rule has found in a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule; its [`Rule::id`] is stable.

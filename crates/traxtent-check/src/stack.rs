@@ -64,7 +64,7 @@ pub struct Stack {
 pub struct Layer {
     /// A name for the user: `sda`, `disk.img`, `partition 2`, `md0`, `ext4`.
     pub name: String,
-    /// The block device that shows the layer, if there is one: `/dev/sda2`.
+    /// The block device of the layer, if there is one: `/dev/sda2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The length of the layer in bytes.
@@ -75,7 +75,7 @@ pub struct Layer {
     /// The distribution of the layer's addresses over its places.
     #[serde(default)]
     pub spread: Spread,
-    /// The kernel's limits for the block device that shows the layer.
+    /// The kernel's limits for the block device of the layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// The kind of layer, with the data of that kind.

@@ -24,7 +24,7 @@ pub struct Machine {
 pub struct Device {
     /// The length in bytes.
     pub bytes: u64,
-    /// The limits for requests that the kernel reports.
+    /// The kernel's limits for requests.
     pub limits: Limits,
     /// For a partition, its drive and its first byte there.
     pub part_of: Option<(String, u64)>,

@@ -44,7 +44,7 @@ pub enum TargetError {
         /// The system's error.
         error: io::Error,
     },
-    /// The target is a directory, a pipe or a terminal.
+    /// The target is neither a regular file nor a block device.
     #[error("{}: not an image file or a block device", path.display())]
     Kind {
         /// The path of the target.

@@ -149,12 +149,12 @@ impl ModelledArray {
             if number == WARM_UP_REQUESTS {
                 begun = now;
             }
-            let row = rng.below(self.stripes - 2) * stripe + offset;
-            let any = row + rng.below(self.shape.data) * self.chunk;
+            let start = rng.below(self.stripes - 2) * stripe + offset;
+            let chunk = start + rng.below(self.shape.data) * self.chunk;
             let (first, others) = match load {
-                ArrayLoad::StripeWrites => self.write(row..row + stripe),
-                ArrayLoad::ChunkWrites => self.write(any..any + self.chunk),
-                ArrayLoad::ChunkReads => (Vec::new(), self.read(any..any + self.chunk)),
+                ArrayLoad::StripeWrites => self.write(start..start + stripe),
+                ArrayLoad::ChunkWrites => self.write(chunk..chunk + self.chunk),
+                ArrayLoad::ChunkReads => (Vec::new(), self.read(chunk..chunk + self.chunk)),
             };
             now = self.serve(now, &first);
             now = self.serve(now, &others);

@@ -31,8 +31,8 @@ const INLINE: u32 = 0x1000_0000;
 /// of the file.
 ///
 /// # Errors
-/// Returns an error if there is no such file, if the bytes cannot be read, or if the metadata is
-/// inconsistent or uses a feature that is not supported.
+/// Returns an error if there is no such regular file, if the bytes cannot be read, or if the
+/// metadata is inconsistent or uses a feature that is not supported.
 pub fn extents_in_image(
     source: &dyn Source,
     ext: &Ext,

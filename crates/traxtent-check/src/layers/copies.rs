@@ -176,7 +176,7 @@ mod tests {
     /// Are copies of headers of LUKS2, FAT and ext, and metadata of DDF, found in their places? Are
     /// LUKS2 headers in other places, and ext backups that state another group, ignored?
     #[test]
-    fn copies_are_found() {
+    fn copies_are_found_only_in_their_places() {
         let with = |at: usize, signature: &[u8]| {
             let mut bytes = vec![0; 9 << 20];
             bytes[at..at + signature.len()].copy_from_slice(signature);

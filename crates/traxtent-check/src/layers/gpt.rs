@@ -53,8 +53,8 @@ pub(super) fn is_only_backup(table: &Table) -> bool {
     table.damage.iter().any(|damage| damage == ONLY_BACKUP)
 }
 
-/// Returns whether both copies of a table are in their places for a drive of this length, which
-/// means that the table belongs to the whole drive.
+/// Returns whether the headers of both copies of a table are intact and in their places for a drive
+/// of this length, which means that the table belongs to the whole drive.
 pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, super::LayerError> {
     let last = (source.bytes() / sector_bytes).saturating_sub(1);
     let primary = Header::read(source, sector_bytes, 1)?;
@@ -175,10 +175,7 @@ impl Header {
         } else if backup.is_none() {
             damage.push(format!("there is no backup in sector {}", self.other));
         } else if !is_intact {
-            damage.push(format!(
-                "a checksum of its backup in sector {} is wrong",
-                self.other
-            ));
+            damage.push(format!("its backup in sector {} is damaged", self.other));
         } else if self.other != last {
             damage.push(format!(
                 "its backup is in sector {}, not in the last one, {last}: the table is from a smaller drive",

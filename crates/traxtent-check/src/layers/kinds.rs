@@ -241,11 +241,11 @@ pub struct MdMember {
     pub data_start: u64,
     /// The space for data in bytes.
     pub data_bytes: u64,
-    /// The part of it that the array uses, in bytes.
+    /// The part of that space that the array uses, in bytes.
     pub used_bytes: u64,
     /// The number of members of the array.
     pub members: u32,
-    /// The position among them; `None` for a spare, a failed member or a journal.
+    /// The position among the members; `None` for a spare, a failed member or a journal.
     pub role: Option<u32>,
     /// The array's UUID.
     pub array: String,

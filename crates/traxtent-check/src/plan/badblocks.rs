@@ -9,7 +9,7 @@
 //! - It miscounts a bad block that lies where a *later* group would have a copy of them, whether or
 //!   not the group has one; e2fsck then finds wrong counts. With `resize_inode`, the space for more
 //!   descriptors causes the same problem.
-//! - The inode table of a group needs consecutive blocks. If its group has too few between two bad
+//! - The inode table of a group needs consecutive blocks. If the group has too few between two bad
 //!   blocks, mke2fs aborts. With `flex_bg` it takes them from anywhere, even from the other end of
 //!   the disk.
 //! - The inode of bad blocks must stay below 2 GiB: 524,287 blocks of 4096 bytes.
@@ -256,12 +256,12 @@ fn with_groups(
 
     let step = table_step(spec);
     let wanted = (size * INODE_BYTES / spec.inode_ratio).max(step);
-    let mut rows: Vec<u64> = groups
+    let mut longest_runs: Vec<u64> = groups
         .each()
         .map(|group| longest_run(group, &groups, &list))
         .collect();
-    let last = rows.pop()?;
-    let table = rows.into_iter().fold(wanted, u64::min);
+    let last = longest_runs.pop()?;
+    let table = longest_runs.into_iter().fold(wanted, u64::min);
     let last_blocks = (groups.end - groups.first - 1) % size + 1;
     let kept =
         last >= table && last_blocks >= groups.head + BITMAP_BLOCKS + table + LAST_GROUP_BLOCKS_MIN;

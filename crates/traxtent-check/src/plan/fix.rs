@@ -255,7 +255,7 @@ impl FindingContext<'_> {
     }
 
     /// Returns the distance in bytes by which a partition has to move forward to begin on all grids
-    /// of its drive; `None` if no distance satisfies all of them.
+    /// of its drive; `None` if no such distance is found.
     fn forward_to_grids(&self, partition: &Layer) -> Option<u64> {
         let stack = self.stack;
         let (id, _) = stack
@@ -561,7 +561,7 @@ impl FindingContext<'_> {
             }
         }
         let explanation = if devices.iter().any(|device| device == DEVICE) {
-            ", where each DEVICE stands for the device of a member, in their order"
+            ", where each DEVICE stands for the device of a member, in the order of the members"
         } else {
             ""
         };

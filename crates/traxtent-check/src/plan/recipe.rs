@@ -105,7 +105,7 @@ pub enum StackPlanError {
         sector_bytes: u32,
     },
     /// The partition ends beyond the sector numbers of an MBR.
-    #[error("an MBR can address only sectors below {}, but the partition ends at LBN {end}; use table=gpt", 1_u64 << 32)]
+    #[error("an MBR can address only sectors below {}, but the partition ends before LBN {end}; use table=gpt", 1_u64 << 32)]
     MbrTooShort {
         /// The first LBN after the partition.
         end: u64,
@@ -126,7 +126,7 @@ pub enum StackPlanError {
         /// The number of devices that were named.
         named: usize,
     },
-    /// The map does not fit the drive.
+    /// The partition cannot be divided into blocks on the tracks of the map.
     #[error(transparent)]
     Layout(#[from] LayoutError),
 }

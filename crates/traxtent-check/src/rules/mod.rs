@@ -106,8 +106,8 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     findings.push(Finding::new(rule, id, what));
 }
 
-/// Reports the missing members of an array. Members are counted from 1, and mdadm's numbers are
-/// added.
+/// Reports the missing members of an array. Members are counted from 1; mdadm's numbers for them,
+/// which begin at 0, are in parentheses.
 fn missing_members(stack: &Stack, id: LayerId, array: &Array, findings: &mut Findings) {
     let layer = stack.layer(id);
     let role = |on: &ByteRange| match &stack.layer(on.layer).kind {

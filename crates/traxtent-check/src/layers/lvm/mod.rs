@@ -15,7 +15,7 @@ use crate::layers::PhysicalVolume;
 use crate::source::Source;
 
 const SECTOR_BYTES: u64 = 512;
-/// The label is in one of this many sectors at the start.
+/// The number of sectors at the start, one of which holds the label.
 const LABEL_SECTORS: u64 = 4;
 /// The maximum number of metadata areas or of data areas: LVM writes one or two of each.
 const AREAS_MAX: usize = 15;
