@@ -8,7 +8,7 @@
 //! docs/internals/differences-from-disksim.md lists the differences from DiskSim.
 //!
 //! # Invariants
-//! Nothing here opens a file; the caller supplies the text of files that others refer to
+//! Nothing here opens a file; the caller supplies the text of each file to which another one refers
 //! ([`Sources`]). Parameters that this project does not model are reported as unused, for a
 //! warning. An error names the file and the line.
 #![forbid(unsafe_code)]

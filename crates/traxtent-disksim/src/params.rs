@@ -17,7 +17,7 @@ use lexer::{Lexeme, Lexer, Token, join};
 /// The maximum depth to which blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
 /// The maximum total number of names in the ranges of a file, such as `disk0 .. disk17`.
-const RANGE_MAX: u64 = 10_000;
+const RANGE_NAMES_MAX: u64 = 10_000;
 
 /// Below this, floating point can represent every whole number.
 const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
@@ -136,8 +136,8 @@ impl Document {
     /// Parses the file called `file` and all files that it includes.
     ///
     /// # Errors
-    /// Returns an error if the text does not follow the grammar, or an included file is not
-    /// available.
+    /// Returns an error if the text does not follow the grammar, if it exceeds one of the
+    /// parser's limits, or if an included file is not available.
     pub fn parse(file: &str, text: &[u8], sources: &Sources<'_>) -> Result<Document, ParamError> {
         let mut lexer = Lexer::new(file, text, sources);
         let next = lexer.next()?;
@@ -669,8 +669,8 @@ impl Parser<'_> {
                 let names = names(first, &last).map_err(|problem| at.error(problem))?;
                 for name in names {
                     self.ranged += 1;
-                    if self.ranged > RANGE_MAX {
-                        let problem = format!("ranges contain more than {RANGE_MAX} names");
+                    if self.ranged > RANGE_NAMES_MAX {
+                        let problem = format!("ranges contain more than {RANGE_NAMES_MAX} names");
                         return Err(at.error(problem));
                     }
                     out.push(Node {

@@ -216,7 +216,7 @@ struct DeviceNames {
 
 impl DeviceNames {
     /// Returns the devices to which a name refers: a disk, the members of an organisation, or an
-    /// array. None if only one disk is loaded and the name refers to others.
+    /// array. The list is empty if only one disk is loaded and the name refers to others.
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
         if !self.arrays.is_empty() {
@@ -717,7 +717,7 @@ mod tests {
     /// Is a parameter that DiskSim requires reported if it is missing, with the value that is used,
     /// and a misspelt one with the right spelling?
     #[test]
-    fn missing_parameters_are_reported() {
+    fn missing_and_misspelt_parameters_are_reported() {
         let full: Vec<String> = OF_DISK
             .iter()
             .filter(|(key, _)| *key != "Scheduler")

@@ -222,7 +222,7 @@ fn impossible_layouts_are_refused() {
         (
             "defects = [  ]",
             "defects = [ 1 ]",
-            "test.model:8: defects must be pairs, but their number is odd",
+            "test.model:8: defects must be pairs, but the list has an odd number of values",
         ),
         (
             "dm_layout_g1 {",

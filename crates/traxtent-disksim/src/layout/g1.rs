@@ -1,4 +1,4 @@
-//! Layout g1: zones with one of eleven sparing schemes and three mappings.
+//! Layout g1: zones with one of eleven sparing schemes and one of three mappings.
 
 mod emulate;
 
@@ -158,7 +158,7 @@ fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
     if defects.len() % 2 == 1 {
         return Err(block
             .require("defects")?
-            .error("defects must be pairs, but their number is odd"));
+            .error("defects must be pairs, but the list has an odd number of values"));
     }
     let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
     let sectors = (cylinders * u64::from(disk.surfaces) * u64::from(slots)) as i64;

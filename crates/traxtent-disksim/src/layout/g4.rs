@@ -102,7 +102,7 @@ impl Reader<'_> {
             State::Done(id) => return Ok(id),
             State::Open => return Err(node.error(format!("IDX {number} contains itself"))),
             State::New if depth >= DEPTH_MAX => {
-                return Err(node.error(format!("the index nests more than {DEPTH_MAX} deep")));
+                return Err(node.error(format!("the index is nested more than {DEPTH_MAX} deep")));
             }
             State::New => self.states[number] = State::Open,
         }
