@@ -46,7 +46,7 @@ pub fn allocate(
         path: path.to_owned(),
         why,
     };
-    if let Some(why) = unsuitable_system(system).map_err(failed("examine the file system of"))? {
+    if let Some(why) = unsuitable_system(system).map_err(failed("examine its file system"))? {
         return Err(unsuitable(why));
     }
     if std::fs::symlink_metadata(path).is_ok() {
@@ -56,14 +56,14 @@ pub fn allocate(
     let folder_path = folder_of(path);
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder_path, flags, Mode::empty())
-        .map_err(|error| failed("open the directory of")(error.into()))?;
+        .map_err(|error| failed("open its directory")(error.into()))?;
     let folder = File::from(folder);
     let file = nameless(&folder, NEW_FILE_MODE).map_err(failed("create"))?;
     fallocate(&file, FallocateFlags::empty(), 0, bytes)
-        .map_err(|error| failed("allocate space for")(error.into()))?;
-    let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+        .map_err(|error| failed("allocate its space")(error.into()))?;
+    let extents = file_extents(&file).map_err(failed("find its blocks"))?;
     let mut mover = Mover::new(&file, folder_path, system, partition, options)
-        .map_err(failed("use the directory of"))?;
+        .map_err(failed("use its directory"))?;
     let mut is_ended = false;
     let mut watch = |moved, left| {
         let flow = progress(moved, left);
@@ -79,8 +79,6 @@ pub fn allocate(
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)
         .map_err(|error| failed("create")(error.into()))?;
-    folder
-        .sync_all()
-        .map_err(failed("write the directory of"))?;
+    folder.sync_all().map_err(failed("write its directory"))?;
     Ok(Some(mover.finish()))
 }

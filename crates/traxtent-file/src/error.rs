@@ -16,7 +16,7 @@ pub enum FileError {
     System {
         /// The path of the file.
         path: PathBuf,
-        /// The operation, worded to follow "cannot".
+        /// The operation, worded to follow "cannot". "It" in these words is the file.
         what: &'static str,
         /// The system's error.
         error: io::Error,

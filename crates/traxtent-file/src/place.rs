@@ -1,8 +1,8 @@
 //! The drives below a mounted file system, and the place of its bytes on them.
 //!
-//! Partitions, linear and mirrored devices, RAID-0 and opened encrypted volumes are followed down
-//! to the drives. A mirror is represented by its first member. Devices with parity and thin volumes
-//! are not followed.
+//! Partitions, linear and mirrored devices, RAID-0 and opened encrypted volumes are supported. A
+//! mirror is represented by its first member. Devices with parity and thin volumes are not
+//! supported.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -50,11 +50,11 @@ pub struct FileSystem {
     pub block_bytes: u64,
     stack: Stack,
     layer: LayerId,
-    /// The offsets at which loop devices begin in their files, by drive.
+    /// The loop devices that do not begin at the start of their files, by drive.
     loop_offsets: BTreeMap<LayerId, LoopOffset>,
 }
 
-/// A loop device that does not begin at the beginning of its file. The file is the drive.
+/// The file of a loop device, which counts as the drive, and the offset of the device in it.
 #[derive(Clone, Debug)]
 struct LoopOffset {
     file: String,
@@ -194,7 +194,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// Returns an error if a device below the file system spreads its data by a rule that is not
-    /// followed, such as parity, thin provisioning, or RAID-0 on members of different sizes.
+    /// supported, such as parity, thin provisioning, or RAID-0 on members of different sizes.
     pub fn on_drives(&self, bytes: Range<u64>) -> Result<Vec<DrivePiece>, FileError> {
         let mut pieces = Vec::new();
         self.descend(self.layer, bytes, &mut pieces)?;
@@ -254,7 +254,7 @@ impl FileSystem {
             Spread::Striped { .. } | Spread::Scattered | _ => Err(FileError::Unsuitable {
                 path: self.device.clone(),
                 why: format!(
-                    "its data is spread over {} by a rule that is not followed",
+                    "its data is spread over {} by a rule that is not supported",
                     self.stack.title(id)
                 ),
             }),

@@ -33,9 +33,9 @@ pub(crate) const WHOLE_SHARE_GOAL: f64 = 0.95;
 pub(crate) struct BlockMove {
     /// The position in the file of the first block that moves.
     pub(crate) file_block: u64,
-    /// The disk blocks that hold them now, in file order.
+    /// The disk blocks that hold the moved data now, in file order.
     pub(crate) from: Vec<Range<Block>>,
-    /// The available blocks that they move to.
+    /// The available blocks to which the data moves.
     pub(crate) to: Range<Block>,
 }
 

@@ -120,9 +120,9 @@ impl Pool {
         let mut bytes = 0;
         for extent in file_extents(&self.donors[donor])? {
             let blocks = extent.device();
-            let last = self.partition.blocks().0;
-            let start = Block((blocks.start / self.block_bytes).min(last));
-            let end = Block((blocks.end / self.block_bytes).min(last));
+            let count = self.partition.blocks().0;
+            let start = Block((blocks.start / self.block_bytes).min(count));
+            let end = Block((blocks.end / self.block_bytes).min(count));
             bytes += blocks.end - blocks.start;
             self.supply.add(Run {
                 blocks: start..end,

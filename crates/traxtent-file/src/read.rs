@@ -73,7 +73,7 @@ impl TrackReader {
         };
         let file = File::from(file.map_err(|error| failed("open")(error.into()))?);
         let length = file.metadata().map_err(failed("examine"))?.len();
-        let extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+        let extents = file_extents(&file).map_err(failed("find its blocks"))?;
         let sector_bytes = system.block_bytes / u64::from(partition.block_sectors());
         let mut requests = Vec::new();
         let mut at = 0;
@@ -109,7 +109,7 @@ impl TrackReader {
                         let _ = reply.send(read_range(&file, &range, units));
                     }
                 })
-                .map_err(failed("start a thread for"))?;
+                .map_err(failed("start a thread that reads it"))?;
             threads.push(thread);
         }
         let mut reader = TrackReader {

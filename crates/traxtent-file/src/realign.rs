@@ -97,7 +97,7 @@ pub fn realign(
     };
     file.sync_all().map_err(failed("write"))?;
     evict(&file, 0, 0);
-    let mut extents = file_extents(&file).map_err(failed("find the blocks of"))?;
+    let mut extents = file_extents(&file).map_err(failed("find its blocks"))?;
     // The kernel exchanges nothing after the end of the file, where space can be preallocated.
     let length = file.metadata().map_err(failed("examine"))?.len();
     let length = length.next_multiple_of(system.block_bytes);
@@ -106,7 +106,7 @@ pub fn realign(
         extent.file.start < extent.file.end
     });
     let mut mover = Mover::new(&file, folder_of(path), system, partition, options)
-        .map_err(failed("use the directory of"))?;
+        .map_err(failed("use its directory"))?;
     let plan = FilePlan::new(&extents, partition, system.block_bytes);
     if plan.blocks() == Blocks(0) {
         return Ok(Outcome::Aligned);
@@ -394,7 +394,7 @@ pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, File
 pub fn space_obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
     let failed = |error: io::Error| FileError::System {
         path: path.to_owned(),
-        what: "examine the file system of",
+        what: "examine its file system",
         error,
     };
     let folder = File::open(folder_of(path)).map_err(failed)?;

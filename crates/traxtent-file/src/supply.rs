@@ -47,8 +47,8 @@ pub(crate) struct Supply {
     whole: BTreeSet<usize>,
 }
 
-/// The number of tracks before a block's track, and from it on, that are searched for space for the
-/// last blocks of a stretch.
+/// The number of tracks on each side of a block that are searched for space for the last blocks of a
+/// stretch. The block's own track counts as the first one after it.
 const TRACKS_SEARCHED: usize = 64;
 
 impl Supply {
@@ -122,7 +122,7 @@ impl Supply {
         taken
     }
 
-    /// Returns, of the traxtents that are available as a whole, the one closest to a block.
+    /// Returns the traxtent closest to a block among those that are available as a whole.
     pub(crate) fn closest_whole(&self, near: Block) -> Option<Traxtent> {
         let track = self.track_near(near);
         let before = self.whole.range(..track).next_back();
@@ -137,8 +137,7 @@ impl Supply {
     }
 
     /// Returns `count` available blocks on one track, close to a block, for the last blocks of a
-    /// stretch.
-    /// Prefers tracks that are not available as a whole.
+    /// stretch. Prefers tracks that are not available as a whole.
     pub(crate) fn closest_run(&self, near: Block, count: Blocks) -> Option<Range<Block>> {
         let track = self.track_near(near);
         let tracks = self.partition.tracks();

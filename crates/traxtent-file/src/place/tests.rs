@@ -150,7 +150,8 @@ fn array(level: RaidLevel, chunk_bytes: u64, members: u32) -> Kind {
 }
 
 /// Is every byte of a range where the table has it, on any stack of partitions, linear arrays,
-/// mirrors and RAID-0? Are pieces that follow each other joined, and all drives of the range named?
+/// mirrors and RAID-0? Are pieces that follow each other joined, and is each drive of the file system
+/// named once?
 #[test]
 fn bytes_are_where_the_stack_puts_them() {
     for seed in 0..repeats(2000) {
@@ -200,7 +201,7 @@ fn bytes_are_where_the_stack_puts_them() {
     }
 }
 
-/// Are devices refused if they spread data by a rule that is not followed: thin volumes, parity,
+/// Are devices refused if they spread data by a rule that is not supported: thin volumes, parity,
 /// stripes of an unknown kind, or RAID-0 with members of different sizes, which md divides into
 /// zones?
 #[test]
@@ -226,6 +227,6 @@ fn other_rules_are_refused() {
         builder.push(sizes.map(place).to_vec(), spread, kind, 128);
         let error = builder.file_system(1).on_drives(0..16).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("by a rule that is not followed"), "{text}");
+        assert!(text.contains("by a rule that is not supported"), "{text}");
     }
 }

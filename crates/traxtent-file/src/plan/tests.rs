@@ -305,7 +305,7 @@ fn the_aligned_half_of_a_file_stays() {
 /// Are many short stretches combined with the whole tracks between them, and do they stay if that
 /// would fill no further track?
 #[test]
-fn short_stretches_are_combined() {
+fn short_stretches_are_combined_if_that_fills_a_track() {
     let partition = Partition::whole(TrackMap::from_sizes([100; 1000]), 1).unwrap();
     // Each part is 60 blocks, then two whole tracks.
     let parts = |count: u64| {
@@ -340,7 +340,8 @@ fn moves(
     moved.map(|step| (len(&step.to), step.to.start.0)).collect()
 }
 
-/// Do blocks stay if they are already well placed?
+/// Do blocks stay if moving them would fill no further track? Do the others move to tracks that they
+/// fill?
 #[test]
 fn nothing_moves_without_need() {
     let equal = [100; 20];
