@@ -64,7 +64,7 @@ pub enum VolumeError {
     #[error("the volume has been stopped")]
     Stopped,
     /// More lost ranges than a superblock can list.
-    #[error("more than {0} ranges would be lost; the list of lost ranges was not changed")]
+    #[error("more than {0} lost ranges would have to be listed; the list was not changed")]
     TooMuchLost(usize),
     /// A journal that cannot hold a stripe.
     #[error("the journal has {journal}, but a stripe needs {needed}; make the journal larger")]

@@ -140,7 +140,8 @@ impl Quantiles {
     }
 
     /// Returns the number of times in each of `bins` equal classes from 0 to the maximum, with the
-    /// start of each class.
+    /// start of each class. Beyond [`SAMPLES_EXACT`] times, a time within [`QUANTILE_ERROR`] of the
+    /// start of a class may be counted in its neighbour.
     pub fn histogram(&self, bins: usize) -> Vec<(Span, u64)> {
         let bins = bins.max(1) as u64;
         let width = self.greatest / bins + 1;

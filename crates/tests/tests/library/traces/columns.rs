@@ -391,7 +391,7 @@ fn wrong_specifications() {
         ),
         (
             with("time=1,op=2,lbn=1,offset=2,bytes=4", &["s"]),
-            "lbn= and offset= say the same twice",
+            "lbn= and offset= give the same value twice",
         ),
         (
             with("completed=1,op=2,lbn=3,sectors=4", &["s"]),

@@ -435,14 +435,15 @@ fn hash(text: &str) -> u64 {
 /// appearance.
 #[derive(Default)]
 pub(super) struct Names {
-    numbers: Option<bool>,
+    /// Whether devices are numbers, once the first one has been read.
+    are_numbers: Option<bool>,
     names: BTreeMap<String, u32>,
 }
 
 impl Names {
     pub(super) fn number(&mut self, line: &Line<'_>, name: &str) -> Result<u32, TraceError> {
         let own = name.parse::<u32>().ok();
-        if *self.numbers.get_or_insert(own.is_some()) {
+        if *self.are_numbers.get_or_insert(own.is_some()) {
             return own.ok_or_else(|| {
                 let expected = "expected a number below 2^32, as in the first request";
                 line.field("device", name, expected)

@@ -256,7 +256,7 @@ impl ColumnSpec {
         if completion.is_some() && arrival.is_some() && response.is_some() {
             return Err(error(
                 "columns",
-                "time=, completed= and response= say the same twice; omit one",
+                "one of time=, completed= and response= follows from the others; omit one",
             ));
         }
         if pause.is_some() && (arrival.is_some() || completion.is_some()) {
@@ -387,7 +387,7 @@ impl Pairs {
             (Some(_), Some(_)) => {
                 return Err(error(
                     "columns",
-                    format!("{sectors}= and {bytes}= say the same twice; omit one"),
+                    format!("{sectors}= and {bytes}= give the same value twice; omit one"),
                 ));
             }
         };
