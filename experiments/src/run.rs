@@ -34,7 +34,7 @@ pub struct RunPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
     /// This number of seeds: an experiment's own and, if there are too few, the numbers after the
-    /// largest. An experiment with only one seed, in which nothing is random, keeps to that one.
+    /// largest. An experiment with only one seed keeps to that one.
     First(usize),
     /// Only this seed.
     Only(u64),

@@ -83,7 +83,8 @@ enum Verb {
 
 #[derive(clap::Args, Debug)]
 struct RunArgs {
-    /// The number of seeds; a verdict must hold with each. Experiments without randomness use one
+    /// The number of seeds; a verdict must hold with each. Experiments that list one seed use
+    /// that one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: u16,
     /// Use only this seed
