@@ -403,15 +403,17 @@ pub fn space_obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>
 
 /// Opens a file for exchanges, or returns the reason why it must be left alone.
 fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileError> {
-    let failed = |error: io::Error| FileError::System {
-        path: path.to_owned(),
-        what: "open",
-        error,
+    let failed = |what: &'static str| {
+        move |error: io::Error| FileError::System {
+            path: path.to_owned(),
+            what,
+            error,
+        }
     };
-    if let Some(why) = unsuitable_system(system).map_err(failed)? {
+    if let Some(why) = unsuitable_system(system).map_err(failed("examine its file system"))? {
         return Ok(Err(why));
     }
-    let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+    let kind = std::fs::metadata(path).map_err(failed("open"))?.file_type();
     if !kind.is_file() {
         let what = if kind.is_dir() {
             "a directory"
@@ -423,18 +425,18 @@ fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileEr
         return Ok(Err(format!("it is {what}")));
     }
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let real = std::fs::canonicalize(path).map_err(failed)?;
+    let real = std::fs::canonicalize(path).map_err(failed("open"))?;
     let file = match rustix::fs::open(&real, flags, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::TXTBSY) => return Ok(Err("it is a program that is running, or swap".into())),
         Err(Errno::PERM) => return Ok(Err("it is immutable or append-only".into())),
-        Err(error) => return Err(failed(error.into())),
+        Err(error) => return Err(failed("open")(error.into())),
     };
-    let flags = ioctl_getflags(&file).map_err(|error| failed(error.into()))?;
+    let flags = ioctl_getflags(&file).map_err(|error| failed("examine")(error.into()))?;
     if let Some((_, why)) = FLAGS.iter().find(|(flag, _)| flags.bits() & flag != 0) {
         return Ok(Err((*why).to_owned()));
     }
-    if flags.bits() & HAS_EXTENTS == 0 && file.metadata().map_err(failed)?.blocks() > 0 {
+    if flags.bits() & HAS_EXTENTS == 0 && file.metadata().map_err(failed("examine"))?.blocks() > 0 {
         return Ok(Err("it has no extents (ext2 or ext3)".to_owned()));
     }
     Ok(Ok(file))

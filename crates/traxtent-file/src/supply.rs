@@ -47,8 +47,8 @@ pub(crate) struct Supply {
     whole: BTreeSet<usize>,
 }
 
-/// The number of tracks on each side of a block that are searched for space for the last blocks of a
-/// stretch. The block's own track counts as the first one after it.
+/// The number of tracks on each side of a block that are searched for space for the last blocks of
+/// a stretch. The block's own track counts as the first one after it.
 const TRACKS_SEARCHED: usize = 64;
 
 impl Supply {

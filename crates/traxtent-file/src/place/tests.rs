@@ -150,7 +150,7 @@ fn array(level: RaidLevel, chunk_bytes: u64, members: u32) -> Kind {
 }
 
 /// Is every byte of a range where the table has it, on any stack of partitions, linear arrays,
-/// mirrors and RAID-0? Are pieces that follow each other joined, and is each drive of the file system
+/// mirrors and RAID-0? Are pieces that follow each other joined? Is each drive of the file system
 /// named once?
 #[test]
 fn bytes_are_where_the_stack_puts_them() {

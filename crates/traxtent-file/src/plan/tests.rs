@@ -340,8 +340,8 @@ fn moves(
     moved.map(|step| (len(&step.to), step.to.start.0)).collect()
 }
 
-/// Do blocks stay if moving them would fill no further track? Do the others move to tracks that they
-/// fill?
+/// Do blocks stay if moving them would fill no further track? Do the others move to tracks that
+/// they fill?
 #[test]
 fn nothing_moves_without_need() {
     let equal = [100; 20];
