@@ -112,7 +112,7 @@ impl WorkCost {
         self.actual_ms - self.aligned_ms
     }
 
-    /// Returns the same in percent of the aligned time.
+    /// Returns the added time in percent of the aligned time.
     pub fn percent(&self) -> f64 {
         100.0 * self.extra_ms() / self.aligned_ms
     }

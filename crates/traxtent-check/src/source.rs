@@ -167,8 +167,10 @@ pub struct JoinedSource {
 
 #[derive(Clone)]
 struct Piece {
+    /// The position of the first byte of the piece in the sequence.
     at: u64,
     source: Option<Rc<dyn Source>>,
+    /// The position of that byte in the piece's source.
     start: u64,
 }
 

@@ -242,12 +242,12 @@ impl Stack {
                 return Err(StackError::Order { layer, on });
             }
             let count = found.on.len();
-            let places = |what| Err(StackError::PlaceCount { layer, count, what });
+            let refused = |what| Err(StackError::PlaceCount { layer, count, what });
             match (&found.kind, count) {
-                (Kind::Disk(_), 1..) => return places("disk"),
+                (Kind::Disk(_), 1..) => return refused("disk"),
                 (Kind::Disk(_) | Kind::LogicalVolume(_) | Kind::ThinPool(_), _) => {}
-                (Kind::Table(_) | Kind::Partition(_), 2..) => return places("table or partition"),
-                (_, 0) => return places("layer above drives"),
+                (Kind::Table(_) | Kind::Partition(_), 2..) => return refused("table or partition"),
+                (_, 0) => return refused("layer above drives"),
                 _ => {}
             }
             for (what, value, low) in found.kind.sizes() {

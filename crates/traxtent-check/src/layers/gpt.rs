@@ -36,9 +36,9 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
         }
     }
     for size in sizes() {
-        let last = source.bytes() / size.max(1);
-        if last > 1
-            && let Some(backup) = Header::read(source, size, last - 1)?
+        let sectors = source.bytes() / size.max(1);
+        if sectors > 1
+            && let Some(backup) = Header::read(source, size, sectors - 1)?
         {
             let (mut table, partitions) = backup.table(source)?;
             table.damage.insert(0, ONLY_BACKUP.to_owned());

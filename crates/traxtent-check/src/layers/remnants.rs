@@ -49,8 +49,8 @@ fn find(
             // In other versions, the array begins where the drive does, and holds the table.
             let is_at_start = matches!(member.version.as_str(), "1.1" | "1.2");
             let has_table = mbr::first_sector(source)? != FirstSector::NoTable;
-            let table = is_at_start && has_table;
-            Ok(table
+            let is_remnant = is_at_start && has_table;
+            Ok(is_remnant
                 .then(|| remnant(("a partition table", "dos,PMBR,gpt", 0), true))
                 .into_iter()
                 .collect())
