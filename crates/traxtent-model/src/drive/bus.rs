@@ -62,9 +62,9 @@ impl Reservations {
 }
 
 /// A bus that several drives share. One drive holds it at a time: from a command until the drive
-/// disconnects, and from its reselection until it has reported the completion. Drives get the bus
-/// in the order in which they request it. When an access begins, the drive requests all the bus
-/// time that the access will need.
+/// disconnects, and from its reselection until it has reported the completion. When an access
+/// begins, the drive reserves all the bus time that the access will need. Each reservation is at
+/// the first time that earlier ones leave free.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBus(Arc<Mutex<Drives>>);
 

@@ -703,7 +703,7 @@ impl Drive {
     }
 
     /// The time at which the arm is free, given the times at which the media have finished a
-    /// request, its data has been sent, and the host has the acknowledgement.
+    /// request, its data has been sent, and its completion has been sent.
     fn release_time(&self, media: SimTime, sent: SimTime, acknowledged: SimTime) -> SimTime {
         match self.profile.queue.preseek {
             Preseek::BeforeCompletion => media,

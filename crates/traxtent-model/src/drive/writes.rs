@@ -50,9 +50,9 @@ impl Drive {
     }
 
     /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
-    /// Some drives accept any write while the arm is busy. The others accept one that continues a
-    /// write in the buffer, if the buffer has accepted all earlier waiting requests. No drive
-    /// accepts a write that overlaps with an earlier waiting request.
+    /// Some drives accept any write for which the buffer has room. The others accept one that
+    /// continues a write in the buffer, if the buffer has accepted all earlier waiting requests. No
+    /// drive accepts a write that overlaps with an earlier waiting request.
     fn place_while_busy(&self, job: &DriveJob, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {

@@ -92,7 +92,7 @@ impl Default for QueueSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preseek {
-    /// Once the host has acknowledged completion.
+    /// Once completion has been sent.
     #[default]
     None,
     /// Once the media are done and the data has been transferred, while completion is being sent.

@@ -196,7 +196,7 @@ pub(super) const SECTIONS: &[Section] = &[
             key_of(
                 "preseek",
                 Choice(&[
-                    ("none", "once the host has acknowledged completion"),
+                    ("none", "once completion has been sent"),
                     (
                         "during-completion",
                         "once the media are done and the data has been transferred, while completion is being sent",
