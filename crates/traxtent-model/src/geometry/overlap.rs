@@ -7,7 +7,7 @@ use super::shape::Shape;
 use super::spec::{GeometrySpec, TreeSpec};
 use super::tree::{NodeId, ShapeId, Tree};
 
-/// The maximum number of parts of the tracks that are listed in more than one part.
+/// The maximum number of parts, summed over the tracks that are listed in more than one.
 const PARTS_MAX: usize = 1 << 20;
 
 /// Checks zones against each other.
