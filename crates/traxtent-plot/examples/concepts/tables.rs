@@ -13,8 +13,8 @@ use traxtent_units::{Lbn, Span};
 use crate::requests::{Bench, Phase, Served};
 use crate::timeline::ANGLES;
 
-/// The drives: that of the track-aligned extents paper, one of the same year without zero-latency
-/// access, one of 2015 whose skews were measured, and a generic one of 20 TB.
+/// The drives: two of paper T, the second without zero-latency access, one of 2015 whose skews were
+/// measured, and a generic one of 20 TB.
 const DRIVES: [&str; 4] = ["atlas10k2", "cheetahx15", "toshiba-x300", "generic-20tb"];
 
 /// The number of parts into which a track is divided for the starts of requests, and a revolution
