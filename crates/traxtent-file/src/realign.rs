@@ -57,7 +57,7 @@ pub struct RealignReport {
 }
 
 /// The number of times that the pool is emptied and filled again without finding a whole track,
-/// before the file counts as finished. After the first time, blocks that the moves have left are
+/// before the realignment ends. After the first time, blocks that the moves have left are
 /// free, and the kernel can combine them with others.
 const EMPTY_ROUNDS_MAX: u32 = 2;
 
