@@ -14,8 +14,8 @@ use traxtent_model::geometry::GeometrySpec;
 pub struct ImportedLayout {
     /// The layout.
     pub spec: GeometrySpec,
-    /// Contradictions within the file or between DiskSim's code and its manual, and peculiarities of
-    /// DiskSim that the import reproduces.
+    /// Contradictions within the file or between DiskSim's code and its manual, and peculiarities
+    /// of DiskSim that the import reproduces.
     pub notes: Vec<String>,
 }
 

@@ -39,8 +39,8 @@ pub struct System {
     /// The mapping from a trace's devices to those of the system. Empty if the numbers are the
     /// same.
     pub devices: Vec<DeviceMap>,
-    /// Parameters of the loaded disks, of their buses and of the host that are missing, unknown, not
-    /// modelled or replaced, and notes on layouts.
+    /// Parameters of the loaded disks, of their buses and of the host that are missing, unknown,
+    /// not modelled or replaced, and notes on layouts.
     pub warnings: Vec<String>,
     /// The places of the synthetic workload's parameters; `None` without such a workload.
     synthio_places: Option<SynthioPlaces>,
