@@ -282,7 +282,7 @@ fn compare(bench: &Bench) -> Result<()> {
 fn traces(bench: &Bench) -> Result<()> {
     let drive = SurveyedDrive::new(bench)?;
     println!(
-        "\n{}, the drive's trace, with addresses folded into the capacity\n",
+        "\n{}, the drive's trace, with addresses divided by the number of replicas\n",
         bench.profile.model
     );
     println!("| capacity | replicas | short-stroked | original only, whole drive |");
