@@ -345,7 +345,8 @@ fn longest_switch_ms(profile: &Profile) -> f64 {
     })
 }
 
-/// Sets the skews to the next cylinder, and shortens a seek of one cylinder that would not fit.
+/// Sets the cylinder skew of each zone, and shortens a seek of one cylinder that would not fit in
+/// it.
 fn set_skews(profile: &mut Profile, turns: f64) {
     for zone in &mut profile.geometry.zones {
         zone.cylinder_skew = Skew::Revolutions(turns);

@@ -102,8 +102,8 @@ pub(crate) fn whole_drive(bench: &Bench, workload: &str) -> Result<f64, LabError
     Ok((PLACES * half * u64::from(SEQUENTIAL_BYTES)) as f64 / 1e3 / time.as_ms())
 }
 
-/// Random writes of 4 KB: requests per second over 30 s, the same with a flush after every write,
-/// and the median time of a flush after 8 and after 64 writes, in milliseconds.
+/// Random writes of 4 KB: writes per second over 30 s, writes per second with a flush after every
+/// write, and the median time of a flush after 8 and after 64 writes, in milliseconds.
 pub(crate) fn writes_and_flushes(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let cached = jobs::rate(bench, "random,size=4KiB,read=0%", WRITE_SECONDS)?;
     let (_, each) = flushes(bench, 1, 1_000)?;

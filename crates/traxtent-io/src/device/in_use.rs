@@ -13,8 +13,9 @@ use super::sysfs;
 /// mounted file system, swap, a volume or loop device on top of it, or a program that holds it
 /// exclusively. Returns `None` if no user is found.
 ///
-/// A SCSI generic node is treated as the disk that it controls. A device that cannot be examined
-/// counts as unused; the kernel makes the final decision when the device is opened with O_EXCL.
+/// A SCSI generic node is treated as the disk that it controls, but a program that holds the disk
+/// exclusively is not found. A device that cannot be examined counts as unused; for a block device,
+/// the kernel makes the final decision when the device is opened with O_EXCL.
 pub fn in_use(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let kind = metadata.file_type();

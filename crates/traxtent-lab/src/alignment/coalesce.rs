@@ -29,7 +29,7 @@ pub(super) struct WriteBuffer {
     runs: BTreeMap<u64, u64>,
     /// The number of sectors held.
     held: u64,
-    /// The end of the last run that left.
+    /// The end of the last run that [`WriteBuffer::next`] removed.
     position: u64,
 }
 

@@ -1,6 +1,5 @@
-//! The cost of a partition that begins within a physical sector: file systems of the running kernel
-//! on emulated drives with 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB
-//! sector disks).
+//! The cost of a partition that begins within a physical sector: file systems of Linux on emulated
+//! drives with 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB sector disks).
 //!
 //! The experiment makes a file system on a partition at sector 34 and on one at sector 40. It then
 //! runs five more phases on each, from mounting to unmounting. Its result is the ratio of the times
@@ -8,8 +7,8 @@
 //! fast ([`Session`]), then replayed on the virtual clock ([`RequestStream`]). Therefore, neither
 //! the load of the machine nor the speed of its processor affects the result.
 //!
-//! JFS and ReiserFS, which few kernels have today, run in a kernel on a machine that qemu emulates
-//! (`guest`).
+//! Most file systems run in the running kernel. JFS and ReiserFS, which few kernels have today, run
+//! in a kernel on a machine that qemu emulates (`guest`).
 //!
 //! Left out: the host's own time, and the paper's kernels; today's are used instead.
 
@@ -129,9 +128,9 @@ fn server() -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
 }
 
-/// Returns the mean ratios of unaligned to aligned times over all file systems: making the file
-/// system, extracting, copying, removing; the smallest of these four; reading the tree, reading the
-/// tarball.
+/// Returns the mean ratios of unaligned to aligned times over the file systems of this machine:
+/// making the file system, extracting, copying, removing; the smallest of these four; reading the
+/// tree, reading the tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let all = all(bench, KernelHost::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {

@@ -256,10 +256,10 @@ mod tests {
     use super::*;
 
     fn rows(times: &[(u64, u64)]) -> Vec<(SimTime, SimTime, Request)> {
-        let row = |(lbn, &(sent, answered)): (u64, &(u64, u64))| {
+        let row = |(lbn, &(sent, completed)): (u64, &(u64, u64))| {
             (
                 SimTime(sent),
-                SimTime(answered),
+                SimTime(completed),
                 Request::read(Lbn(lbn * 100_000), 8),
             )
         };

@@ -31,7 +31,7 @@ pub enum HardProperty {
     DriftingSkew,
     /// A single slipped physical sector.
     SlippedSector,
-    /// Several consecutive slipped sectors, with others before and after them on the track.
+    /// Several consecutive slipped sectors, neither at the beginning nor at the end of their track.
     SlippedRun,
     /// A track without LBNs, because its sectors have slipped.
     SlippedTrack,

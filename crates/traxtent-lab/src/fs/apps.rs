@@ -1,4 +1,4 @@
-//! The programs of paper T, section 5.3.
+//! The programs that the papers run (paper T, section 5.3; paper Q, sections 2.5 and 3).
 
 use traxtent_units::Rng;
 use traxtent_units::Span;

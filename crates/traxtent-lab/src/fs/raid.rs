@@ -472,12 +472,11 @@ fn unevenness(parts: &[f64]) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// The number of sectors in a stripe unit for random writes: 64 KB, the default of md for many
-/// years.
-const UNIT_SECTORS: u64 = 128;
+/// The number of sectors in a chunk for random writes: 64 KB, the default of md for many years.
+const CHUNK_SECTORS: u64 = 128;
 
-/// A5: the increase in the time of random writes of a stripe unit if they begin half a unit after
-/// its beginning, one at a time and eight at a time.
+/// A5: the increase in the time of random writes of a chunk's size if they begin in the middle of a
+/// chunk, one at a time and eight at a time.
 ///
 /// # Errors
 /// Returns the errors of [`bonnie`].
@@ -485,13 +484,13 @@ pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut changes = Vec::new();
     for outstanding in [1, 8] {
         let time = |offset| random_writes(bench, offset, outstanding);
-        changes.push(time(UNIT_SECTORS / 2)? / time(0)? - 1.0);
+        changes.push(time(CHUNK_SECTORS / 2)? / time(0)? - 1.0);
     }
     Ok(changes)
 }
 
-/// The total time, in milliseconds, of random writes of a unit. Each begins `offset` sectors after
-/// the beginning of a unit.
+/// The total time, in milliseconds, of random writes of a chunk's size. Each begins `offset` sectors
+/// after the beginning of a chunk.
 fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, LabError> {
     let drives = DRIVES.iter().map(|name| {
         let bench = bench.with_drive(name)?;
@@ -502,16 +501,16 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
         .iter()
         .map(|drive| drive.geometry().capacity().0)
         .min();
-    let units = capacity.unwrap_or(0) * 4 / UNIT_SECTORS - 2;
+    let chunks = capacity.unwrap_or(0) * 4 / CHUNK_SECTORS - 2;
     let mut host = Host::new(drives);
     host = host.with_array(
         Level::Raid5,
-        Sectors(UNIT_SECTORS),
+        Sectors(CHUNK_SECTORS),
         (0..DRIVES.len() as u32).collect(),
     )?;
-    let end = units * UNIT_SECTORS + offset;
+    let end = chunks * CHUNK_SECTORS + offset;
     let workload: WorkloadSpec = format!(
-        "random,read=0,size={UNIT_SECTORS},align={UNIT_SECTORS},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
+        "random,read=0,size={CHUNK_SECTORS},align={CHUNK_SECTORS},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
         bench.scaled_count(10_000),
         bench.seed,
     )

@@ -58,7 +58,7 @@ pub enum Start {
 /// Measures mean bandwidth in MB/s against size in sectors, beginning with one sector.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond.
+/// Returns an error if a read fails.
 pub fn growing_reads(
     target: &mut SimTarget,
     start: Start,
