@@ -7,7 +7,7 @@
 
 mod groups;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -75,7 +75,6 @@ pub fn examine(roots: Vec<StackRoot>, nodes: Option<&DeviceNodes<'_>>) -> Stack 
     let mut examiner = Examiner {
         nodes,
         stack: Stack::default(),
-        sector_bytes: 512,
         is_sector_stated: false,
         members: BTreeMap::new(),
         groups: BTreeMap::new(),
@@ -94,10 +93,7 @@ type Bytes = Result<Rc<dyn Source>, Unknown>;
 struct Examiner<'a> {
     nodes: Option<&'a DeviceNodes<'a>>,
     stack: Stack,
-    /// The logical sector size in bytes of the drive that was examined last. Arrays and volumes are
-    /// examined with the same size.
-    sector_bytes: u64,
-    /// Whether that size is stated.
+    /// Whether the logical sector size of the current root is stated.
     is_sector_stated: bool,
     /// Members of arrays that have not been assembled, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
@@ -123,7 +119,6 @@ struct GroupParts {
 
 impl Examiner<'_> {
     fn root(&mut self, root: StackRoot) {
-        self.sector_bytes = root.disk.logical_bytes;
         self.is_sector_stated = root.is_sector_stated;
         let id = self.push(Layer {
             name: root.name,
@@ -160,11 +155,29 @@ impl Examiner<'_> {
         })
     }
 
-    /// Returns the name of a layer's block device, if it has one.
-    fn node_name(&self, id: LayerId) -> Option<&str> {
+    /// Returns the logical sector size of a layer in bytes: the largest of the drives that it lies
+    /// on, as the kernel does, or 512 if they are unknown.
+    fn sector_bytes(&self, id: LayerId) -> u64 {
+        let mut largest = None;
+        // A layer lies only on layers before it.
+        let mut left = BTreeSet::from([id]);
+        while let Some(id) = left.pop_last() {
+            let layer = self.stack.layer(id);
+            if let Kind::Disk(disk) = &layer.kind {
+                largest = largest.max(Some(disk.logical_bytes));
+            }
+            left.extend(layer.on.iter().map(|place| place.layer));
+        }
+        largest.unwrap_or(512)
+    }
+
+    /// Returns the kernel's name of a layer's block device, if it has one. This is the reverse of
+    /// [`DeviceNodes::path`].
+    fn node_name(&self, id: LayerId) -> Option<String> {
         let node = self.stack.layer(id).node.as_deref()?;
         let folder = &self.nodes?.folder;
-        node.strip_prefix(folder.to_str()?)?.strip_prefix('/')
+        let name = node.strip_prefix(folder.to_str()?)?.strip_prefix('/')?;
+        Some(name.replace('/', "!"))
     }
 
     fn node(&self, name: &str) -> Option<String> {
@@ -187,7 +200,7 @@ impl Examiner<'_> {
                 let problem = format!("there are more than {LAYERS_MAX} layers");
                 Content::Unknown(Unknown::Damaged(problem))
             }
-            Ok(source) => recognize(&**source, self.sector_bytes),
+            Ok(source) => recognize(&**source, self.sector_bytes(id)),
         };
         let content = match content {
             // The kernel does not read tables in partitions, so they are only named.
@@ -207,7 +220,7 @@ impl Examiner<'_> {
         };
         // Remnants are looked for only on whole drives.
         let remnants = match (&source, &self.stack.layer(id).kind) {
-            (Ok(source), Kind::Disk(_)) => remnants(&**source, self.sector_bytes, &content),
+            (Ok(source), Kind::Disk(_)) => remnants(&**source, self.sector_bytes(id), &content),
             _ => Vec::new(),
         };
         self.add_content(id, source, content, depth);
@@ -286,7 +299,7 @@ impl Examiner<'_> {
         }
         let name = table.scheme.name();
         let id = self.cover(on, name, Kind::Table(table));
-        let drive = self.node_name(on).map(str::to_owned);
+        let drive = self.node_name(on);
         for partition in partitions {
             let start = partition.first_sector.saturating_mul(sector_bytes);
             let bytes = partition.sectors.saturating_mul(sector_bytes);
@@ -374,7 +387,7 @@ impl Examiner<'_> {
         let Some((nodes, name)) = self.nodes.zip(self.node_name(id)) else {
             return Vec::new();
         };
-        let holders = nodes.machine.holders(name);
+        let holders = nodes.machine.holders(&name);
         holders
             .map(|(name, device)| (name.to_owned(), device.mapper.clone()))
             .collect()
@@ -508,7 +521,8 @@ impl Examiner<'_> {
         let machine = self.nodes?.machine;
         members.iter().find_map(|member| {
             let below = self.stack.layer(member.layer).on.first()?.layer;
-            let mut holders = machine.holders(self.node_name(below)?);
+            let name = self.node_name(below)?;
+            let mut holders = machine.holders(&name);
             holders
                 .find(|(_, device)| device.is_array)
                 .map(|(name, device)| (name.to_owned(), device.clone()))

@@ -201,7 +201,10 @@ impl Stack {
         loop {
             let layer = self.layer(at);
             match (layer.on.as_slice(), layer.spread) {
-                ([], _) => return Some((at, start)),
+                ([], _) => {
+                    let is_drive = matches!(layer.kind, Kind::Disk(_));
+                    return is_drive.then_some((at, start));
+                }
                 ([place], Spread::Joined | Spread::Mirrored) => {
                     start = start.checked_add(place.start)?;
                     at = place.layer;
@@ -364,5 +367,34 @@ impl Kind {
                 .collect(),
             _ => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::LogicalVolume;
+
+    /// Is a layer on a volume whose places are unknown not taken for one on a drive?
+    #[test]
+    fn volumes_without_places_are_no_drives() {
+        let volume = Layer {
+            name: "group/volume".to_owned(),
+            node: None,
+            bytes: 1 << 20,
+            on: Vec::new(),
+            spread: Spread::Scattered,
+            limits: None,
+            kind: Kind::LogicalVolume(LogicalVolume {
+                group: "group".to_owned(),
+                segment: "cache".to_owned(),
+                chunk_bytes: 0,
+                stripe_bytes: 0,
+            }),
+        };
+        let stack = Stack {
+            layers: vec![volume],
+        };
+        assert_eq!(stack.in_one_piece(LayerId(0)), None);
     }
 }

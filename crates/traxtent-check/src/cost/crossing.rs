@@ -5,6 +5,8 @@
 //! block or extent that is longer than a track always crosses a boundary; it is compared with one
 //! that begins at a boundary.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, ProfileError};
@@ -95,7 +97,10 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
         } else {
             first + rng.below((length.saturating_sub(sectors)) + 1)
         };
-        let start = start.next_multiple_of(ratio);
+        let start = match spans {
+            true => start.next_multiple_of(ratio),
+            false => aligned_within(first..first + length, start, sectors, ratio),
+        };
         if start + sectors <= end {
             return match op {
                 Op::Write => Request::write(Lbn(start), sectors as u32),
@@ -106,11 +111,42 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
     ms_of_requests(drive, 1, next)
 }
 
+/// Returns the next multiple of `ratio` at or after `start`, or the previous one if a request of
+/// `sectors` sectors lies within the track only from there.
+fn aligned_within(track: Range<u64>, start: u64, sectors: u64, ratio: u64) -> u64 {
+    let next = start.next_multiple_of(ratio);
+    if next + sectors > track.end && next >= track.start + ratio {
+        next - ratio
+    } else {
+        next
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use traxtent_model::profile::builtin;
 
     use super::*;
+
+    /// Does a request lie within its track from every start, if it does from any physical sector?
+    #[test]
+    fn requests_within_a_track_stay_there() {
+        const RATIO: u64 = 8;
+        for first in 16_u64..24 {
+            let track = first..first + 100;
+            let aligned = first.next_multiple_of(RATIO);
+            for sectors in (RATIO..=track.end - aligned).step_by(RATIO as usize) {
+                for start in first..=track.end - sectors {
+                    let start = aligned_within(track.clone(), start, sectors, RATIO);
+                    let fits = start >= first && start + sectors <= track.end;
+                    assert!(
+                        fits && start.is_multiple_of(RATIO),
+                        "{first} {sectors} {start}"
+                    );
+                }
+            }
+        }
+    }
 
     /// Does a block that spans two tracks take about one switch longer? Is the cost proportional to
     /// the share of such blocks, zero without any, and `None` for blocks of one sector? Does it

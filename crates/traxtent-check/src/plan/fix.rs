@@ -304,18 +304,16 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the size in bytes of the sectors that partition tables are assumed to count: the
-    /// logical sectors of the first drive.
+    /// Returns the size in bytes of the sectors that partitioning tools count: the logical sectors
+    /// of the drive that the table lies on, or the table's if it does not lie on a drive.
     fn sector_bytes(&self) -> u64 {
-        let disk = self
-            .stack
-            .layers
-            .iter()
-            .find_map(|layer| match &layer.kind {
-                Kind::Disk(disk) => Some(disk.logical_bytes),
-                _ => None,
-            });
-        disk.unwrap_or(512)
+        let Some((id, table)) = self.table_below() else {
+            return 512;
+        };
+        match &self.drive_below(id).kind {
+            Kind::Disk(disk) => disk.logical_bytes,
+            _ => table.sector_bytes,
+        }
     }
 
     /// Returns a layer's name for a command line: its node, or else its name.

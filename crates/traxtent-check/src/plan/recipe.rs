@@ -89,8 +89,19 @@ pub enum StackPlanError {
         "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use block={physical_bytes}"
     )]
     BlockBelowSector {
-        /// The block size of the file system, or the sector size of LUKS.
+        /// The block size of the file system.
         block_bytes: u32,
+        /// The physical sector size of the drive.
+        physical_bytes: u32,
+    },
+    /// The sector of LUKS is smaller than a physical sector.
+    #[error(
+        "encrypted sectors of {sector_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use luks={}",
+        physical_bytes.min(&4096)
+    )]
+    LuksBelowSector {
+        /// The sector size of LUKS.
+        sector_bytes: u32,
         /// The physical sector size of the drive.
         physical_bytes: u32,
     },
@@ -416,8 +427,8 @@ impl<'a> RecipeBuilder<'a> {
             requested
         };
         if sector < physical.min(4096) {
-            return Err(StackPlanError::BlockBelowSector {
-                block_bytes: sector,
+            return Err(StackPlanError::LuksBelowSector {
+                sector_bytes: sector,
                 physical_bytes: physical,
             });
         }

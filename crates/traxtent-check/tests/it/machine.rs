@@ -2,7 +2,7 @@
 //! each block device.
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -28,8 +28,9 @@ impl Machine {
         Machine { root }
     }
 
+    /// Returns the path of a device. The kernel writes `/` as `!`.
     fn dev(&self, name: &str) -> PathBuf {
-        self.root.path().join("dev").join(name)
+        self.root.path().join("dev").join(name.replace('!', "/"))
     }
 
     /// Adds a device with `files` in its sysfs directory, which is `path` below `sys/devices`. The
@@ -46,10 +47,17 @@ impl Machine {
             fs::write(file, format!("{text}\n")).unwrap();
         }
         symlink(&folder, self.root.path().join("sys/class/block").join(name)).unwrap();
+        fs::create_dir_all(self.dev(name).parent().unwrap()).unwrap();
         File::create(self.dev(name))
             .unwrap()
             .set_len(bytes)
             .unwrap();
+    }
+
+    /// Writes bytes to a device.
+    fn write(&self, name: &str, at: u64, bytes: &[u8]) {
+        let file = File::options().write(true).open(self.dev(name)).unwrap();
+        file.write_all_at(bytes, at).unwrap();
     }
 
     /// Records that the device `above` lies on the device `below`.
@@ -403,6 +411,71 @@ fn opened_luks() {
         .collect();
     assert_eq!(names[..3], ["sda", "LUKS2", "dm-0"]);
     assert_eq!(wrong(&stack), ["fs-block"]);
+}
+
+/// Is a table in an array read in the sectors of the array's drives, even if a drive with other
+/// sectors is examined afterwards?
+#[test]
+fn table_in_an_array() {
+    let machine = Machine::new();
+    machine.device("ata/sda", 64 * MIB, &DRIVE);
+    let native = with(&[("queue/logical_block_size", "4096")]);
+    machine.device("ata/sdb", 64 * MIB, &native);
+    machine.device("virtual/md0", 16 * MIB, &[("md/level", "raid1")]);
+    machine.hold("sda", "md0");
+    // A superblock of version 1.2, and a table in the array.
+    let mut superblock = vec![0; 512];
+    for (at, value) in [
+        (0, 0x0000_0001_a92b_4efc),
+        (72, 1),
+        (80, 32_768),
+        (92, 2),
+        (128, 2048),
+        (136, 32_768),
+        (144, 8),
+        (220, 2),
+    ] {
+        let value: u64 = value;
+        superblock[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    machine.write("sda", 4096, &superblock);
+    machine.write("md0", 0, &mbr(2048, 8192));
+    let stack = machine.examine(&["sda", "sdb"]);
+    let mut layers = stack.layers.iter();
+    let partition = layers.find(|layer| matches!(layer.kind, Kind::Partition(_)));
+    let partition = partition.unwrap_or_else(|| panic!("{stack:#?}"));
+    assert_eq!((partition.on[0].start, partition.bytes), (MIB, 4 * MIB));
+}
+
+/// Returns an MBR with one partition.
+fn mbr(first: u32, sectors: u32) -> [u8; 512] {
+    let mut mbr = [0; 512];
+    mbr[446 + 4] = 0x83;
+    mbr[446 + 8..446 + 12].copy_from_slice(&first.to_le_bytes());
+    mbr[446 + 12..446 + 16].copy_from_slice(&sectors.to_le_bytes());
+    mbr[510..].copy_from_slice(&[0x55, 0xaa]);
+    mbr
+}
+
+/// Are partitions and opened devices found on a drive whose node is in a directory below `/dev`?
+#[test]
+fn nodes_in_a_directory() {
+    let machine = Machine::new();
+    machine.device("pci/cciss!c0d0", 64 * MIB, &DRIVE);
+    let part = [("partition", "1"), ("start", "2048")];
+    machine.device("pci/cciss!c0d0/cciss!c0d0p1", 4 * MIB, &part);
+    let mapper = [("dm/name", "home"), ("dm/uuid", "CRYPT-PLAIN-home")];
+    machine.device("virtual/dm-0", 4 * MIB, &mapper);
+    machine.hold("cciss!c0d0p1", "dm-0");
+    machine.write("cciss!c0d0", 0, &mbr(2048, 8192));
+    let stack = machine.examine(&["cciss!c0d0"]);
+    let names: Vec<&str> = stack
+        .layers
+        .iter()
+        .map(|layer| layer.name.as_str())
+        .collect();
+    assert_eq!(names[..4], ["cciss!c0d0", "MBR", "cciss!c0d0p1", "unknown"]);
+    assert!(names.contains(&"dm-0"), "{names:?}");
 }
 
 /// Is a drive that cannot be read reported?

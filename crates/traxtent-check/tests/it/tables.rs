@@ -1,11 +1,13 @@
 //! Partition tables written by sfdisk, fdisk, parted and sgdisk.
 
+use std::path::PathBuf;
+
 use testkit::tool;
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{PartitionRole, Scheme};
 use traxtent_check::{Kind, Rule, Stack};
 
-use crate::image::{Image, MIB, finding, first};
+use crate::image::{Image, MIB, examine_images, finding, first};
 
 fn partitions(stack: &Stack) -> Vec<(u32, u64, u64)> {
     let layers = stack.layers.iter();
@@ -295,6 +297,26 @@ fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
     }
     sector[510..].copy_from_slice(&[0x55, 0xaa]);
     image.write(0, &sector);
+}
+
+/// Does the fix of a partition count the sectors of its own drive if a drive with other sectors is
+/// examined first?
+#[test]
+fn fixes_count_the_sectors_of_their_drive() {
+    let fdisk = tool!("fdisk");
+    let other = Image::new(32 * MIB);
+    other.run(&fdisk, &["-b", "4096", "@"], "g\nn\n1\n256\n4351\nw\n");
+    let image = Image::new(16 * MIB);
+    write_mbr(&image, &[(63, 8192)]);
+    let fix = |paths: &[PathBuf]| {
+        let stack = examine_images(paths, &StatedDrive::default());
+        let mut rows = traxtent_check::findings(&stack, None, None, &[]).into_iter();
+        let row = rows.find(|row| row.finding.rule == Rule::PartitionStart);
+        row.expect("sector 63 is misaligned").fix
+    };
+    let alone = fix(std::slice::from_ref(&image.path));
+    assert!(alone.is_some());
+    assert_eq!(fix(&[other.path.clone(), image.path.clone()]), alone);
 }
 
 /// On a drive with overlapping partitions or a truncated file system, is the damage the first

@@ -210,6 +210,11 @@ fn refusals() {
             "use block=4096",
         ),
         (
+            &["wd10ears", "--for", "fs=ext4,luks=512"],
+            2,
+            "use luks=4096",
+        ),
+        (
             &["toshiba-x300", "--for", "table=mbr"],
             2,
             "; use table=gpt",
