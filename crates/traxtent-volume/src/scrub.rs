@@ -157,8 +157,9 @@ impl<M: MemberIo> Volume<M> {
     /// marked as failed.
     ///
     /// # Errors
-    /// Returns an error if a repair is requested while a member is doubtful, if the preferred
-    /// member does not exist, if a member has no space for a repair, or if too many members fail.
+    /// Returns an error if a repair is requested while a member is doubtful or the volume is open
+    /// for reading only, if the preferred member does not exist, if a member has no space for a
+    /// repair, or if too many members fail.
     ///
     /// # Panics
     /// Panics if there is no such stripe.
@@ -377,6 +378,9 @@ fn members_of<B>(rows: &StripeRows<B>, chunks: &[usize]) -> MemberSet {
 fn check(state: &State, repair: Repair) -> Result<(), VolumeError> {
     if repair == Repair::NONE {
         return Ok(());
+    }
+    if state.read_only {
+        return Err(VolumeError::ReadOnly);
     }
     let members = &state.superblock.members;
     if let Some(member) = members.iter().position(|member| member.doubtful) {

@@ -36,13 +36,16 @@ impl<M: MemberIo> Volume<M> {
     /// Returns an error if a sector can neither be read nor computed, in which case the other rows
     /// are still synced. If a member's write failed as well, the member is marked failed instead,
     /// and the next call reports the sector. Also returns an error if a member has no space, or if
-    /// too many members fail.
+    /// too many members fail, or if the volume is open for reading only.
     ///
     /// # Panics
     /// Panics if there is no such stripe.
     pub async fn sync(&self, number: u64) -> Result<Sectors, VolumeError> {
         let (written, failed) = {
             let state = self.gate.read().await;
+            if state.read_only {
+                return Err(VolumeError::ReadOnly);
+            }
             let stripe = self.stripe(number);
             let _lock = self.stripes[self.lock_of(number)].lock().await;
             self.sync_held(&state, &stripe).await?

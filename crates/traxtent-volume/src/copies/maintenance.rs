@@ -214,14 +214,18 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             groups(on.map(|(home, current)| (home, state.missing(home, current))))
         };
         for (run, missing) in groups {
-            if let Err(error) = self.update_replicas(run, missing, true).await {
-                // A block of the run cannot be read, so nothing was written.
-                let mut state = self.state();
-                for home in run.homes() {
-                    *state.unwritable.entry(home).or_default() |= missing;
-                }
-                if self.is_broken.load(Ordering::SeqCst) {
-                    return Err(error);
+            if self.update_replicas(run, missing, true).await.is_ok() {
+                continue;
+            }
+            // A block of the run cannot be read, so nothing was written. The others are updated one
+            // by one.
+            for home in run.homes() {
+                let one = BlockRun { home, blocks: 1 };
+                if let Err(error) = self.update_replicas(one, missing, true).await {
+                    *self.state().unwritable.entry(home).or_default() |= missing;
+                    if self.is_broken.load(Ordering::SeqCst) {
+                        return Err(error);
+                    }
                 }
             }
         }

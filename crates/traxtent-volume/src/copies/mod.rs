@@ -91,6 +91,8 @@ pub struct ReplicatedVolume<M> {
     /// Whether a page of the table could not be written.
     is_broken: AtomicBool,
     is_stopped: AtomicBool,
+    /// Whether the volume was stopped without an error.
+    is_settled: Mutex<bool>,
     repaired: AtomicU64,
 }
 
@@ -166,6 +168,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             tracks: locks(),
             is_broken: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            is_settled: Mutex::new(false),
             repaired: AtomicU64::new(0),
         }
     }
@@ -348,18 +351,25 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     /// Stops the volume cleanly: makes all replicas current, and records this in the table. Later
-    /// writes fail.
+    /// writes fail. After an error, another call tries again.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`ReplicatedVolume::flush`], or if the table cannot be
     /// written.
     pub async fn stop(&self) -> Result<(), CopiesError> {
-        if self.is_stopped.swap(true, Ordering::SeqCst) {
+        let mut is_settled = self.is_settled.lock().await;
+        if *is_settled {
             return Ok(());
         }
+        self.is_stopped.store(true, Ordering::SeqCst);
         self.flush().await?;
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(CopiesError::Broken);
+        }
         while self.settle().await? {}
-        Ok(self.one(Op::flush(DEVICE)).await?)
+        self.one(Op::flush(DEVICE)).await?;
+        *is_settled = true;
+        Ok(())
     }
 
     /// Prepares the layout for writing pieces, one page of the table at a time.

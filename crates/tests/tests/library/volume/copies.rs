@@ -408,6 +408,78 @@ fn a_sector_without_a_readable_replica_is_named() {
     assert_eq!(bytes, [7; SECTOR]);
 }
 
+/// If one of two blocks with an unreadable replica can no longer be read at all, is the other
+/// block's replica still rewritten?
+#[test]
+fn an_unreadable_block_does_not_keep_others_from_being_repaired() {
+    let mut tried = 0;
+    for seed in 0..30 {
+        let (memory, _, _) = filled(seed);
+        let volume = open(&memory).expect("every state reassembles");
+        let tpl = volume.layout();
+        let run = |block: u64| tpl.runs(block..block + 1).expect("it is there")[0];
+        // Two blocks that follow one another on a track with current replicas.
+        let Some(block) = (0..tpl.shape().blocks() - 1).find(|&block| {
+            let (one, two) = (run(block), run(block + 1));
+            let replicas = tpl.current(one);
+            tpl.holds(one.home)
+                && tpl.holds(two.home)
+                && one.home.track == two.home.track
+                && one.home.index + 1 == two.home.index
+                && replicas.count_ones() > 1
+                && replicas == tpl.current(two)
+        }) else {
+            continue;
+        };
+        let places = |block, mask| -> Vec<usize> {
+            let places = tpl.places(run(block), mask);
+            places.map(|(_, lbn)| lbn.0 as usize).collect()
+        };
+        let all = tpl.current(run(block));
+        // Replica 0 of both blocks cannot be read, and the reads find out.
+        let bad = [places(block, 1), places(block + 1, 1)].concat();
+        memory.drives.borrow_mut()[0].bad.clone_from(&bad);
+        let mut bytes = vec![0; 2 * SECTOR];
+        for block in [block, block + 1] {
+            for _ in 0..200 {
+                wait(volume.read(Lbn(2 * block), &mut bytes)).expect("another replica");
+            }
+        }
+        let is_found = |block| volume.layout().current(run(block)) & 1 == 0;
+        if !is_found(block) || !is_found(block + 1) {
+            continue;
+        }
+        // Then no other replica of the second block can be read.
+        let rest = places(block + 1, all & !1);
+        memory.drives.borrow_mut()[0].bad.extend(rest);
+        while volume.due().is_some() {
+            wait(volume.work()).expect("background work succeeds");
+        }
+        assert_eq!(volume.layout().current(run(block)), all, "seed {seed}");
+        assert_ne!(volume.layout().current(run(block + 1)), all, "seed {seed}");
+        tried += 1;
+    }
+    assert!(tried > 3, "{tried}");
+}
+
+/// If a volume could not be stopped, does another call fail too, and succeed once the device can be
+/// written?
+#[test]
+fn a_failed_stop_can_be_repeated() {
+    for seed in 0..30 {
+        let (memory, _, mut rng) = filled(seed);
+        let volume = open(&memory).expect("every state reassembles");
+        let at = Lbn(rng.below(volume.capacity().0));
+        wait(volume.write(at, &[1; SECTOR])).expect("the device can be written");
+        memory.drives.borrow_mut()[0].gone = true;
+        assert!(wait(volume.stop()).is_err(), "seed {seed}");
+        assert!(wait(volume.stop()).is_err(), "seed {seed}");
+        memory.drives.borrow_mut()[0].gone = false;
+        wait(volume.stop()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(volume.layout().stale_count(), 0, "seed {seed}");
+    }
+}
+
 /// Is the volume found by its second superblock and second attachments if the first ones are
 /// damaged, and refused in clear words if both are? Are a changed map, a device of another size, a
 /// device without a superblock, partition counts that do not fit, and requests that the volume

@@ -7,7 +7,7 @@ use traxtent_volume::superblock::MemberState;
 use traxtent_volume::{Fault, Repair, Scrubbed, Volume, VolumeError, WriteHole};
 
 use super::memory::{Memory, SECTOR, wait};
-use super::setup::{Setup, open, setup_of};
+use super::setup::{Setup, assembled, open, setup_of, surveyed};
 
 /// Repairs everything that needs no decision about which side is right.
 const SECTORS: Repair = Repair {
@@ -199,6 +199,32 @@ fn unreadable_sectors() {
             assert!(read == data && data_of(&made, &memory) == good);
             assert_eq!(volume.repaired(), Sectors(2));
         }
+    }
+}
+
+/// On a volume that is open for reading only, are a sync and repairs refused, with nothing written,
+/// and are faults still reported?
+#[test]
+fn a_volume_open_for_reading_is_not_written() {
+    for level in [Level::Raid1, Level::Raid5] {
+        let mut rng = Rng::new(13);
+        let made = setup_of(level, 3, &mut rng);
+        let memory = Memory::new(made.drives.clone(), None);
+        let (volume, _) = full(&made, &memory, &mut rng);
+        wait(volume.stop()).unwrap();
+        drop(volume);
+        flip(&memory, 1, place(&made, 0, 1, 0));
+        let before = data_of(&made, &memory);
+        let superblock = assembled(&made.array, wait(surveyed(&&memory)));
+        let volume = Volume::open_to_read(made.array.clone(), &memory, superblock).unwrap();
+        assert_eq!(wait(volume.sync(0)).unwrap_err(), VolumeError::ReadOnly);
+        for repair in [SECTORS, PARITY] {
+            let refused = wait(volume.scrub(0, repair)).unwrap_err();
+            assert_eq!(refused, VolumeError::ReadOnly);
+        }
+        let found = scrub(&made, &volume, Repair::NONE);
+        assert!(found.iter().any(|one| !one.differences.is_empty()));
+        assert!(data_of(&made, &memory) == before);
     }
 }
 
