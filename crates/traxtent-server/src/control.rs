@@ -52,6 +52,9 @@ const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 const CLIENTS_MAX: usize = 16;
 /// The number of clients that may wait to be accepted.
 const BACKLOG: i32 = 128;
+/// The pause after a client could not be accepted. Without it, the loop would be busy until there
+/// is a free file descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The time for which [`send_order`] waits for a reply. Orders to a volume wait for its members to
 /// flush.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -84,12 +87,29 @@ impl Control {
         let handler = Arc::downgrade(handler);
         let clients = Arc::new(AtomicUsize::new(0));
         let accept_clients = move || {
-            for client in listener.incoming().map_while(Result::ok) {
+            accept_all(listener.incoming(), |client| {
                 accept_client(client, &clients, &handler);
-            }
+            });
         };
         let thread = thread::Builder::new().name("control".to_owned());
         thread.spawn(accept_clients).map(drop)
+    }
+}
+
+/// Passes each client to `accept`. Clients that cannot be accepted, as while the process has no
+/// free file descriptor, are logged and skipped.
+fn accept_all(
+    clients: impl Iterator<Item = io::Result<UnixStream>>,
+    mut accept: impl FnMut(UnixStream),
+) {
+    for client in clients {
+        match client {
+            Ok(client) => accept(client),
+            Err(error) => {
+                tracing::warn!("a client of the control socket cannot be accepted: {error}");
+                thread::sleep(ACCEPT_PAUSE);
+            }
+        }
     }
 }
 
@@ -266,5 +286,20 @@ pub fn send_order(
             io::ErrorKind::InvalidData,
             "not the control socket of a drive or a volume",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are clients still accepted after one could not be?
+    #[test]
+    fn an_error_does_not_end_accepting() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let clients = [Ok(one), Err(io::ErrorKind::Other.into()), Ok(other)];
+        let mut accepted = 0;
+        accept_all(clients.into_iter(), |_| accepted += 1);
+        assert_eq!(accepted, 2);
     }
 }

@@ -147,8 +147,10 @@ mod tests {
         }));
         assert!(panic.is_err());
         drop(Pending::new(8, TagMemory::map(512).unwrap(), &completions));
-        for (one, tag) in completions.take().into_iter().zip([9, 8]) {
-            assert_eq!((one.tag, one.result, one.data.len()), (tag, -5, 512));
-        }
+        let all = completions.take().into_iter();
+        let all: Vec<_> = all
+            .map(|one| (one.tag, one.result, one.data.len()))
+            .collect();
+        assert_eq!(all, [(9, -5, 512), (8, -5, 512)]);
     }
 }
