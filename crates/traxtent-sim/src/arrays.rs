@@ -249,6 +249,14 @@ impl Arrays {
         Ok(begun)
     }
 
+    /// Returns the tag of the array's request to which an outstanding request to a drive belongs,
+    /// or `None` if there is no request to a drive with this tag.
+    pub fn tag_of_part(&self, tag: u64) -> Option<u64> {
+        let part = self.parts.get(&tag)?;
+        let array_request = self.array_requests.get(&part.array_request)?;
+        Some(array_request.arrival.tag)
+    }
+
     /// Takes the completion of a request to a drive.
     ///
     /// # Panics

@@ -265,21 +265,25 @@ impl Host {
         let Arrival { at, device, .. } = arrival;
         let port = &mut self.ports[device as usize];
         if port.waiting() >= QUEUE_MAX {
-            let number = arrival.tag + 1;
             return Err(SimulateError::Overloaded {
-                number,
+                number: self.number_of(&arrival),
                 drive: device,
                 at,
             });
         }
-        Ok(port.arrive(arrival, ())?)
+        let taken = port.arrive(arrival, ());
+        taken.map_err(|refused| self.refusal(refused))
     }
-}
 
-impl From<Refused<RequestError>> for SimulateError {
-    fn from(refused: Refused<RequestError>) -> SimulateError {
+    /// Returns the number of the source's request to which a request to a drive belongs.
+    fn number_of(&self, arrival: &Arrival) -> u64 {
+        let tag = self.arrays.tag_of_part(arrival.tag);
+        1 + tag.unwrap_or(arrival.tag)
+    }
+
+    fn refusal(&self, refused: Refused<RequestError>) -> SimulateError {
         SimulateError::Request {
-            number: refused.arrival.tag + 1,
+            number: self.number_of(&refused.arrival),
             error: refused.error,
         }
     }
@@ -348,9 +352,44 @@ pub fn simulate(
                 if !parts.is_empty() {
                     host.pass_on(parts)?;
                 }
-                host.ports[index].dispatch(wake)?;
+                let dispatched = host.ports[index].dispatch(wake);
+                dispatched.map_err(|refused| host.refusal(refused))?;
             }
             (_, None) => return Ok(last),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_model::profile::builtin;
+    use traxtent_units::Lbn;
+    use traxtent_units::request::Request;
+    use traxtent_workload::Urgency;
+
+    use super::*;
+
+    /// With an array, does an error about a request to a drive state the number of the source's
+    /// request?
+    #[test]
+    fn errors_number_the_requests_of_the_source() {
+        let drive = Drive::new(&builtin("atlas10k").unwrap()).unwrap();
+        let host = Host::new(vec![drive.clone(), drive]);
+        let mut host = host
+            .with_array(Level::Raid1, Sectors(64), vec![0, 1])
+            .unwrap();
+        let arrival = |tag| Arrival {
+            at: SimTime::ZERO,
+            tag,
+            device: 0,
+            urgency: Urgency::default(),
+            measured: None,
+            request: Request::write(Lbn(1000), 8),
+        };
+        // Each write goes to both drives.
+        host.arrive(arrival(0)).unwrap();
+        host.arrive(arrival(1)).unwrap();
+        let numbers = (0..4).map(|tag| host.number_of(&arrival(tag)));
+        assert_eq!(numbers.collect::<Vec<_>>(), [1, 1, 2, 2]);
     }
 }
