@@ -170,12 +170,19 @@ impl<M: Media> Disk<M> {
         writes
     }
 
-    /// Removes the retries of unreadable sectors that have been rewritten.
+    /// Removes the retries of unreadable physical sectors that have been rewritten completely.
     pub(super) fn clear_retries_of_rewritten(&mut self) {
+        let size = u64::from(self.sector_bytes());
         for bytes in self.store.take_rewritten() {
-            let size = u64::from(self.sector_bytes());
-            let lbns = Lbn(bytes.start / size)..Lbn(bytes.end.div_ceil(size));
-            self.drive.set_retries(self.now, lbns, 0);
+            let (mut from, end) = (Lbn(bytes.start / size), Lbn(bytes.end.div_ceil(size)));
+            while from < end {
+                let sector = self.drive.physical_range(from, 1);
+                from = sector.end;
+                let bytes = self.byte(sector.start)..self.byte(sector.end);
+                if self.store.is_readable(&bytes) {
+                    self.drive.set_retries(self.now, sector, 0);
+                }
+            }
         }
     }
 

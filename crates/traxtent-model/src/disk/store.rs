@@ -34,7 +34,7 @@ pub(super) struct Store<M> {
 struct MediaState<M> {
     media: M,
     unreadable: Intervals<()>,
-    /// Unreadable ranges that have since been written, at least in part.
+    /// The parts of unreadable ranges that have since been written.
     rewritten: Vec<Range<u64>>,
 }
 
@@ -58,7 +58,7 @@ impl<M: Media> MediaState<M> {
             let unreadable = self
                 .unreadable
                 .over(&range)
-                .map(|(unreadable, ())| unreadable);
+                .map(|(bad, ())| bad.start.max(range.start)..bad.end.min(range.end));
             self.rewritten.extend(unreadable);
             self.unreadable.remove(range);
         }
@@ -211,9 +211,14 @@ impl<M: Media> Store<M> {
         Ok(sampler.cut)
     }
 
-    /// Returns the unreadable ranges that have been written, at least in part, since the last call.
+    /// Returns the parts of unreadable ranges that have been written since the last call.
     pub(super) fn take_rewritten(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.media_state.rewritten)
+    }
+
+    /// Returns whether every byte of a range can be read from the media.
+    pub(super) fn is_readable(&self, range: &Range<u64>) -> bool {
+        self.media_state.unreadable.over(range).next().is_none()
     }
 
     /// Makes bytes of the media unreadable until they are written. Data that a flush has left for

@@ -103,11 +103,33 @@ fn latent_errors_last_until_they_are_written() {
     disk.read(24, &mut all[..16 * 512]).unwrap();
 
     disk.write(16, &stamped(2, 4 * 512)).unwrap();
+    let before = disk.now();
     assert_eq!(disk.read(0, &mut all), unreadable(20));
+    assert!(disk.now().since(before) > Span::from_ms(50.0));
     disk.write(20, &stamped(2, 4 * 512)).unwrap();
     let rewritten = disk.read(0, &mut all).unwrap();
     assert!(rewritten.rotation < Span::from_ms(20.0), "{rewritten:?}");
     assert_eq!(stamps(&disk, 14, 12), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1]);
+}
+
+/// If one of several unreadable physical sectors is rewritten, does reading the others still take
+/// their retries?
+#[test]
+fn rewriting_ends_the_retries_of_the_rewritten_sectors_only() {
+    let mut profile = small(SECTORS[1]);
+    profile.cache.write_back = WriteBack::None;
+    let mut disk = Disk::new(&profile).unwrap();
+    inject(&mut disk, "latent-error,lbn=16,sectors=24,revolutions=5");
+    disk.write(24, &stamped(1, 8 * 512)).unwrap();
+    let mut sector = vec![0; 8 * 512];
+    let rewritten = disk.read(24, &mut sector).unwrap();
+    assert!(rewritten.rotation < Span::from_ms(20.0), "{rewritten:?}");
+    for lbn in [16, 32] {
+        let before = disk.now();
+        let outcome = disk.read(lbn, &mut sector);
+        assert_eq!(outcome, Err(DiskError::Unreadable { lbn }));
+        assert!(disk.now().since(before) > Span::from_ms(50.0), "LBN {lbn}");
+    }
 }
 
 /// Is a bad sector readable while the cache holds it, and bad again if the power fails before it is
