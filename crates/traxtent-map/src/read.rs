@@ -85,6 +85,8 @@ fn wrong(line: u64, problem: impl Into<String>) -> TrackMapError {
 /// The lines of a file with their numbers.
 struct Lines<'a> {
     lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<u64>, std::str::Lines<'a>>>,
+    /// The number of the line after the last: that of the checksum.
+    end: u64,
 }
 
 impl<'a> Lines<'a> {
@@ -100,7 +102,8 @@ impl<'a> Lines<'a> {
         }
         let mut lines = (1..).zip(text.lines()).peekable();
         lines.next();
-        Ok(Lines { lines })
+        let end = 1 + text.lines().count() as u64;
+        Ok(Lines { lines, end })
     }
 
     /// Returns whether the section called `name` begins here. If so, consumes its title.
@@ -114,9 +117,9 @@ impl<'a> Lines<'a> {
         self.lines.next_if(|(_, line)| !line.contains(':'))
     }
 
-    /// The number of the next line, or 0 at the end of the text.
+    /// The number of the next line.
     fn number(&mut self) -> u64 {
-        self.lines.peek().map_or(0, |(number, _)| *number)
+        self.lines.peek().map_or(self.end, |(number, _)| *number)
     }
 }
 

@@ -174,6 +174,11 @@ fn errors() {
         seal(&mut text);
         text
     };
+    let ends_before = |section: &str| {
+        let mut text = body[..body.find(section).unwrap()].to_owned();
+        seal(&mut text);
+        text
+    };
     let long = format!("note: {}", "x".repeat(5000));
     let deep = format!("{}1{}", "(".repeat(40), ")".repeat(40));
     for (text, says) in [
@@ -282,6 +287,14 @@ fn errors() {
         (
             with("50*2 48 1", &deep),
             "line 22: sizes: groups are nested more than 32 deep",
+        ),
+        (
+            ends_before("sizes:\n"),
+            "line 21: expected the section sizes",
+        ),
+        (
+            ends_before("confidence:\n"),
+            "line 23: expected the section confidence",
         ),
         (
             with("confidence:", "certainty:"),

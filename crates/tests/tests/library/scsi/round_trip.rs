@@ -321,6 +321,16 @@ proptest! {
         prop_assert_eq!(ten.logical_bytes, logical_bytes);
     }
 
+    /// Is the physical sector the logical one if its size exceeds 32 bits, for every exponent?
+    #[test]
+    fn physical_sectors_fit_32_bits(logical_bytes in any::<u32>(), physical_exponent: u8) {
+        let capacity = Capacity { logical_bytes, physical_exponent, ..Capacity::default() };
+        let bytes = u128::from(logical_bytes).checked_shl(physical_exponent.into());
+        let bytes = bytes.filter(|_| physical_exponent < 32);
+        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
+        prop_assert_eq!(capacity.physical_bytes(), bytes.unwrap_or(logical_bytes));
+    }
+
     /// Do mode pages decode to themselves, in both widths, one after another?
     #[test]
     fn mode_pages_round_trip(
