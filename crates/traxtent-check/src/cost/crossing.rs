@@ -97,9 +97,10 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
         } else {
             first + rng.below((length.saturating_sub(sectors)) + 1)
         };
-        let start = match spans {
-            true => start.next_multiple_of(ratio),
-            false => aligned_within(first..first + length, start, sectors, ratio),
+        let start = if spans {
+            start.next_multiple_of(ratio)
+        } else {
+            aligned_within(first..first + length, start, sectors, ratio)
         };
         if start + sectors <= end {
             return match op {
