@@ -24,24 +24,32 @@ pub(crate) fn copy(tree: &Path) -> Result<()> {
     let root = shell::root();
     let root_text = root.to_str().context("the root's name is not UTF-8")?;
     let list = shell::output("git", ["-C", root_text, "ls-files"])?;
-    let tracked: BTreeSet<&Path> = list.lines().map(Path::new).collect();
-    for path in &tracked {
+    // A file may have been deleted without a commit of the deletion.
+    let is_there = |path: &&Path| root.join(path).symlink_metadata().is_ok();
+    let tracked = list.lines().map(Path::new).filter(is_there).collect();
+    copy_files(root, tree, &tracked)
+}
+
+/// Makes `tree` contain exactly these files of `root`.
+fn copy_files(root: &Path, tree: &Path, tracked: &BTreeSet<&Path>) -> Result<()> {
+    for path in tracked {
         let (from, to) = (root.join(path), tree.join(path));
-        if let Ok(link) = fs::read_link(&from) {
-            if fs::read_link(&to).ok().as_ref() != Some(&link) {
-                fs::create_dir_all(to.parent().context("it is below the root")?)?;
-                std::os::unix::fs::symlink(link, &to)?;
-            }
-            continue;
-        }
-        let Ok(bytes) = fs::read(&from) else {
-            // The file was deleted, and the deletion is not committed yet.
-            continue;
-        };
-        if fs::read(&to).is_ok_and(|there| there == bytes) {
+        let link = fs::read_link(&from).ok();
+        if fs::read_link(&to).ok() != link {
+            // One of the two is a link, or both are, to different files.
+            let _ = fs::remove_file(&to);
+        } else if link.is_some() {
             continue;
         }
         fs::create_dir_all(to.parent().context("it is below the root")?)?;
+        if let Some(link) = link {
+            std::os::unix::fs::symlink(link, &to)?;
+            continue;
+        }
+        let bytes = fs::read(&from).with_context(|| from.display().to_string())?;
+        if fs::read(&to).is_ok_and(|there| there == bytes) {
+            continue;
+        }
         fs::copy(&from, &to).with_context(|| to.display().to_string())?;
         // Cargo builds the file again only if its time is later than that of the previous build.
         fs::File::options()
@@ -49,7 +57,7 @@ pub(crate) fn copy(tree: &Path) -> Result<()> {
             .open(&to)?
             .set_modified(std::time::SystemTime::now())?;
     }
-    remove_others(tree, tree, &tracked)
+    remove_others(tree, tree, tracked)
 }
 
 /// Removes the files below `folder` that are not tracked.
@@ -63,4 +71,50 @@ fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does a copy follow files that were changed, deleted, and replaced by a link or by another
+    /// link?
+    #[test]
+    fn a_copy_follows_its_files() {
+        let folder = std::env::temp_dir().join(format!("traxtent-copy-{}", std::process::id()));
+        let (root, tree) = (folder.join("root"), folder.join("tree"));
+        fs::create_dir_all(root.join("below")).unwrap();
+        fs::create_dir(&tree).unwrap();
+        let link = |to: &str, name: &str| {
+            let _ = fs::remove_file(root.join(name));
+            std::os::unix::fs::symlink(to, root.join(name)).unwrap();
+        };
+        let copy = |names: &[&'static str]| {
+            let tracked = names.iter().map(Path::new).collect();
+            copy_files(&root, &tree, &tracked).unwrap();
+        };
+        for name in ["a", "b", "below/c"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        link("a", "link");
+        copy(&["a", "b", "below/c", "link"]);
+        fs::write(root.join("a"), "changed").unwrap();
+        link("below/c", "link");
+        link("link", "b");
+        copy(&["a", "b", "link"]);
+        assert_eq!(fs::read(tree.join("a")).unwrap(), b"changed");
+        assert_eq!(
+            fs::read_link(tree.join("link")).unwrap(),
+            Path::new("below/c")
+        );
+        assert_eq!(fs::read_link(tree.join("b")).unwrap(), Path::new("link"));
+        assert!(!tree.join("below/c").exists());
+        // A link becomes a file again, and what it pointed to stays.
+        fs::remove_file(root.join("link")).unwrap();
+        fs::write(root.join("link"), "file").unwrap();
+        copy(&["a", "link"]);
+        assert_eq!(fs::read(tree.join("link")).unwrap(), b"file");
+        assert!(fs::read_link(tree.join("link")).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
