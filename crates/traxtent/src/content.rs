@@ -151,7 +151,7 @@ mod tests {
     /// Is a nonzero byte between the samples of a file found, even after many ranges of zeros? Do
     /// holes and zeros count as blank?
     #[test]
-    fn data_between_samples_is_found() {
+    fn only_nonzero_bytes_count_as_data() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("file");
         let file = File::create(&path).unwrap();

@@ -17,7 +17,8 @@ pub(crate) enum Failure {
     Io(String),
     /// The result is negative, or a problem was found: status 1.
     Finding(String),
-    /// A served drive did not keep to the model's times: status 4. One line for each drive.
+    /// The run of a served drive is not trustworthy, or had no requests: status 4. One line for
+    /// each such drive.
     NotTrustworthy(String),
     /// A signal has interrupted the work: the line to print, and the signal that then ends the
     /// process.

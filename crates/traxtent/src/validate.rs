@@ -163,7 +163,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the table of reads that the model and the drive served from the buffer.
+/// Returns the table of reads, by whether the model and the drive served them from the buffer.
 fn hit_table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new([
         ("TRACE", Side::Left),
@@ -227,7 +227,8 @@ fn difference(times: &TimesVerdict) -> String {
     }
 }
 
-/// Checks that a picture of each trace can be written, before anything is replayed.
+/// Refuses a picture's file name as the directory, and pictures that would overwrite a trace or
+/// each other. Called before anything is replayed.
 fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
     if plot::is_picture(folder) {
         let why = "--plot takes a directory, for one picture per trace; omit the extension";

@@ -50,7 +50,7 @@ pub(super) fn report(stack: &Stack, rows: &[ReportRow]) -> String {
         text.push('\n');
     }
     for row in rows {
-        words(&mut text, row);
+        write_finding(&mut text, row);
     }
     let _ = writeln!(text, "\n{}", counts(SeverityCounts::of(rows)));
     text
@@ -86,7 +86,7 @@ fn counts(tally: SeverityCounts) -> String {
     )
 }
 
-fn words(text: &mut String, row: &ReportRow) {
+fn write_finding(text: &mut String, row: &ReportRow) {
     let ReportRow { finding, fix, cost } = row;
     let _ = writeln!(
         text,

@@ -33,7 +33,7 @@ const MODERN_DRIVE: &str = "generic-20tb";
 /// The number of points per track on an efficiency curve: the number of multiples of 8 KiB in the
 /// paper's track.
 const POINTS_PER_TRACK: u32 = 33;
-/// The size at which efficiency curves end, in tracks. One more point follows.
+/// The size, in tracks, after which efficiency curves have one more point.
 const TRACKS_MAX: u32 = 4;
 
 /// The displayed width of a panel on a wide page, in pixels.

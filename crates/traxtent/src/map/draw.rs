@@ -64,7 +64,7 @@ pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> 
     plot::write(path, &Tracks { title, panels })
 }
 
-/// Draws the sizes of a map's tracks.
+/// Draws the sizes of the tracks that a probe has found.
 pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<()> {
     let range = tracks.first().0..tracks.end().0;
     plot::write(

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The output format for all tracks.
+/// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table

@@ -1,4 +1,4 @@
-//! `--check`: verifies that the boundaries of an old map have not moved.
+//! Tests of maps, by `--check` or before files are moved: whether boundaries have moved.
 //!
 //! If the drive supports translation, the LBNs on both sides of each sampled boundary are
 //! translated to locations. Otherwise, runs of tracks in several places are searched again by
@@ -36,7 +36,7 @@ const SHORT_SAMPLE: CheckSample = CheckSample {
     tracks: 32,
 };
 
-/// Tests a short sample of the boundaries of a map on a device. Fails if the map does not fit the
+/// Tests a small sample of the boundaries of a map on a device. Fails if the map does not fit the
 /// device, if a boundary has moved, or if the device cannot be timed.
 ///
 /// If `is_model`, the map comes from a model, so that only its size is compared with the device's

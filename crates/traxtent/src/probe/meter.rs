@@ -13,7 +13,7 @@ use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result};
 
-/// The cost of a search, readable while it runs.
+/// The cost of a probe, readable while it runs.
 pub(super) struct ProbeMeter {
     began: SimTime,
     now: Cell<SimTime>,
@@ -40,12 +40,12 @@ impl ProbeMeter {
         ObservedTarget::new(target, self)
     }
 
-    /// Returns whether the user has interrupted the search.
+    /// Returns whether the user has interrupted the probe.
     pub(super) fn stopped(&self) -> bool {
         self.stop.raised()
     }
 
-    /// Returns the failure for a search that ended early, with the signal that has interrupted it,
+    /// Returns the failure for a probe that ended early, with the signal that has interrupted it,
     /// if any.
     pub(super) fn early_end(&self, line: String) -> Failure {
         match self.stop.signal() {

@@ -23,7 +23,8 @@ pub(crate) struct FrontEnd {
     /// The options to type, or the name of the client.
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// The missing part, with the command that provides it; `None` if it works.
+    /// The missing part or permission, with the command that provides it if there is one; `None` if
+    /// the front end works.
     pub(crate) missing: Option<String>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns all front ends, each with the part that this machine lacks.
+/// Returns all front ends, each with the part or permission that is missing.
 pub(crate) fn front_ends() -> Vec<FrontEnd> {
     let front_end = |name, what, missing| FrontEnd {
         name,
@@ -67,7 +68,7 @@ pub(crate) fn front_ends() -> Vec<FrontEnd> {
     ]
 }
 
-/// Returns the missing part for the kernel's NBD client.
+/// Returns the part or permission that the kernel's NBD client lacks.
 pub(super) fn kernel_client() -> Option<String> {
     if !is_root() {
         return Some("needs root".to_owned());

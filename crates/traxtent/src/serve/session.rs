@@ -101,7 +101,7 @@ impl Session {
         &self.exports
     }
 
-    /// Serves while the command runs, or until a signal if there is none, and then stops
+    /// Serves while the command runs or, without a command, until a signal, and then stops
     /// everything. Returns the command's status, and the result of stopping.
     ///
     /// # Errors
@@ -149,7 +149,9 @@ impl Session {
             return;
         };
         warn(error);
-        note("serving continues until it is no longer in use; another Ctrl-C stops at once");
+        note(
+            "serving continues until files and loop devices are no longer in use; another Ctrl-C stops at once",
+        );
         loop {
             thread::sleep(UNMOUNT_INTERVAL);
             for signal in self.signals.0.pending() {

@@ -186,7 +186,10 @@ fn difference_line(difference: &DifferenceReport) -> String {
     let what = match difference.fault.as_str() {
         "unreadable" => format!("{members} cannot be read"),
         "lost" => format!("{members} cannot be read, or computed from the others"),
-        "outvoted" => format!("{members} differs from the majority"),
+        "outvoted" => match numbers.len() {
+            1 => format!("{members} differs from the majority"),
+            _ => format!("{members} differ from the majority"),
+        },
         "tied" => format!("replicas on {members} differ without a majority"),
         _ => format!(
             "data and parity differ (parity is on {members}; the wrong member is not known)"
