@@ -93,7 +93,7 @@ impl Selection {
     /// Letters may be lower or upper case.
     ///
     /// # Errors
-    /// Returns an error if no claim has one of the names.
+    /// Returns an error for the first name that no claim has.
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
