@@ -1,7 +1,7 @@
 //! The engine: libFuzzer around one target, which the environment variable `FUZZ_TARGET` selects.
 //!
 //! `cargo xtask fuzz` builds this with the coverage passes of LLVM, which are code generation flags
-//! of the stable compiler. With `FUZZ_TARGET=list` it prints the targets.
+//! of the stable compiler. With `FUZZ_TARGET=list`, the engine prints the targets and canaries.
 #![no_main]
 
 use std::alloc::System;

@@ -115,8 +115,8 @@ static DRIVE: LazyLock<Drive> = LazyLock::new(|| {
 });
 
 /// The model drive handles any sequence of commands. Each is a length and that many bytes, followed
-/// by another length with data. Responses have sense data unless their status is good, and
-/// the drive's time never goes back.
+/// by a length and that many bytes of data. Responses have sense data unless their status is good,
+/// and the drive's time never goes back.
 pub(crate) fn device(input: &[u8]) {
     let mut server = DeviceServer::new(DRIVE.clone());
     let mut now = SimTime::ZERO;

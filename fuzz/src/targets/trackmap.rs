@@ -7,8 +7,8 @@ use traxtent_units::Lbn;
 /// The largest number of tracks that are checked; a short text may describe very many.
 const CHECKED_MAX: usize = 1000;
 
-/// A map file: parsed input is written and parsed again. Text gets a correct checksum first,
-/// because hardly any input has one.
+/// A map file, as it is and, if it is text, with a correct checksum, which hardly any input has.
+/// With the checksum, parsed text is written and parsed again.
 pub(crate) fn file(input: &[u8]) {
     if let Err(error) = MapFile::read(input) {
         drop(error.to_string());

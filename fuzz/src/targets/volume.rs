@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::text;
 
-/// A superblock. It first gets a correct checksum, because hardly any input has one. Decoded input
-/// is encoded and decoded again.
+/// A superblock, as it is and with a correct checksum, which hardly any input has. With the
+/// checksum, decoded input is encoded and decoded again.
 pub(crate) fn superblock(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.resize(SUPERBLOCK_BYTES, 0);
