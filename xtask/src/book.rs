@@ -14,7 +14,7 @@ use crate::{packages, shell};
 /// The version that is installed if mdBook is missing.
 const MDBOOK: &str = "0.5.4";
 
-/// The features of mdBook that the book uses.
+/// Cargo's options for the features of mdBook that the book uses.
 const MDBOOK_FEATURES: [&str; 3] = ["--no-default-features", "--features", "search"];
 
 /// The script that opens each page and reports what it finds.
@@ -161,7 +161,7 @@ fn sound(read: &Read, root: &Path, targets: &HashMap<PathBuf, &HashSet<String>>)
         let (path, id) = local.split_once('#').unwrap_or((local, ""));
         let path = Path::new(path);
         if !path.starts_with(root) || !path.exists() {
-            bail!("{link} does not exist");
+            bail!("{link} does not exist in the book");
         }
         if let (false, Some(ids)) = (id.is_empty(), targets.get(path)) {
             ensure!(ids.contains(id), "{link}: there is no such heading");

@@ -208,8 +208,8 @@ fn shortest_cycle(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
 mod tests {
     use super::*;
 
-    /// Are cycles between siblings found through lists and nested paths, and is a parent with its
-    /// child not reported?
+    /// Are cycles found through lists, nested paths and inner modules? Are imports between a parent
+    /// and its child not reported?
     #[test]
     fn cycles_are_found() {
         let folder = std::env::temp_dir().join(format!("cycles-{}", std::process::id()));

@@ -59,8 +59,8 @@ const DEVICE_JOBS: [(&str, u64, &str, bool); 6] = [
     ("fio", 1 << 20, "sequential,size=1MiB", false),
 ];
 
-/// Shorter times, in milliseconds, count as a client's turnaround. Others are pauses between one
-/// program and the next.
+/// The time in milliseconds below which a pause counts as a client's turnaround. Longer pauses are
+/// those between one program and the next.
 const TURNAROUND_MAX_MS: f64 = 10.0;
 
 /// The largest size in bytes of the kernel's reads when it looks for partition tables.

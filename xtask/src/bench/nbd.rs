@@ -199,8 +199,8 @@ impl Server {
         let rest = text.rsplit(')').next().unwrap_or_default();
         let ticks = rest.split_whitespace().skip(11).take(2);
         let ticks: f64 = ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
-        let a_second: f64 = shell::output("getconf", ["CLK_TCK"])?.parse()?;
-        Ok(ticks / a_second)
+        let ticks_per_s: f64 = shell::output("getconf", ["CLK_TCK"])?.parse()?;
+        Ok(ticks / ticks_per_s)
     }
 }
 

@@ -188,9 +188,9 @@ impl ServeBench {
         Ok(good)
     }
 
-    /// Returns a function that gives the quantile of the times in fio's log at a share, in
-    /// milliseconds. The percentiles in fio's report are less accurate: their classes are up to 1.6
-    /// % wide.
+    /// Returns a function that maps a share to that quantile of the times in fio's log, in
+    /// milliseconds. The percentiles in fio's report are less accurate: their classes are up to
+    /// 1.6 % wide.
     fn logged(&self) -> Result<impl Fn(f64) -> f64> {
         let path = self.bench.folder.join(format!("{LOG}_clat.1.log"));
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

@@ -58,7 +58,7 @@ impl Drop for Folder {
     }
 }
 
-/// Runs both measurements; fails if a rate is below the requirement.
+/// Runs the requested measurements; fails if a served volume's rate is below the requirement.
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let folder = Folder(
         options

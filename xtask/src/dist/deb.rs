@@ -146,8 +146,8 @@ fn control(
          Description: physical structure of disks: find it, model it, use it\n \
          traxtent finds where the tracks of a disk are, models the disk exactly, and\n \
          lays data out along the tracks. It runs on disks that you have and on models\n \
-         of disks that you do not, and shows what alignment is worth. A library in C\n \
-         has the modelled disk for other programs.\n",
+         of disks that you do not, and shows what alignment is worth. A C library\n \
+         provides the modelled disk to other programs.\n",
         version = artifacts.version,
     ))
 }
