@@ -77,7 +77,8 @@ pub enum LabError {
         /// The cause.
         error: io::Error,
     },
-    /// A kernel feature or a tool is missing on this machine.
+    /// A kernel feature or a tool is missing on this machine, a program failed, or a trace cannot
+    /// be read.
     #[error("{0}")]
     Host(String),
 }

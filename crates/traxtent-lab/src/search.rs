@@ -1,4 +1,4 @@
-//! A search for track boundaries: its result, its cost, and its errors.
+//! A search for track boundaries: its result, its cost, and the number of wrong boundaries.
 
 use std::ops::ControlFlow;
 

@@ -244,9 +244,9 @@ fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
 /// A measured value without and with track alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// The value for requests at arbitrary LBNs.
+    /// The value without track alignment.
     pub unaligned: f64,
-    /// The value for requests that are whole tracks.
+    /// The value with track alignment.
     pub aligned: f64,
 }
 

@@ -93,8 +93,8 @@ pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// T29: the size of an unaligned I/O, in units of 1,048,576 bytes, with which hard real time admits
 /// as many streams as with aligned I/Os of two tracks, and the startup latency with it in seconds;
-/// then the same for one track. Both are infinite if no size suffices. The paper mentions the
-/// system with two tracks last.
+/// then the same for one track. Both are infinite if no size suffices. The paper does not say which
+/// of the two aligned systems it means, but its preceding sentence is about I/Os of two tracks.
 ///
 /// # Errors
 /// Returns an error if the drive has no mechanics.
@@ -121,7 +121,7 @@ pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// Figure 9: worst-case startup latency against streams per disk.
+/// Figure 9: worst-case startup latency against the number of streams on all disks together.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a request.

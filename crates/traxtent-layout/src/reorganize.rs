@@ -1,6 +1,6 @@
 //! Reorganization (paper T, section 3.2): moves files that are broken up by aging, or that were
 //! laid out for another drive's boundaries. Afterwards, as far as free space allows, they occupy
-//! whole traxtents again, and the last blocks of each are in one piece.
+//! whole traxtents again, and the last blocks of each file are in one piece.
 //!
 //! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
 //! limits how many blocks it may move. Off-line, [`plan_reorganization`] takes such steps until

@@ -171,7 +171,7 @@ mod tests {
     /// Do the paper's examples come out: 264 KB at 4 Mb/s, ten disks, and two I/Os of memory per
     /// stream?
     #[test]
-    fn a_round_lasts_as_long_as_an_io_plays() {
+    fn examples_of_the_paper() {
         let rate = BitRate(4_000_000);
         let round = rate.play_time(264 * 1024);
         assert_eq!(round, Span::from_ms(540.672));

@@ -1,4 +1,4 @@
-//! Choosing, from outside the drive, the replica that passes under the head first after the seek.
+//! The choice among replicas from outside the drive, by predicting when each passes under the head.
 //!
 //! A [`HeadTracker`] is a state machine without I/O. It uses a track map, the angle at which each
 //! track begins, and the seek times. The current time is an argument of each call. Every completion

@@ -1,6 +1,6 @@
 //! A host with a track partition layout on a simulated drive, on the virtual clock. It has the
-//! request queue, chooses replicas by predicting the platter's angle, and updates stale replicas in
-//! one of three ways.
+//! request queue, chooses replicas by predicting the platter's angle, and updates the replicas of
+//! written blocks in one of three ways.
 
 use std::sync::Arc;
 

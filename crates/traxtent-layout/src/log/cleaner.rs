@@ -2,9 +2,9 @@
 //! Ousterhout, "The Design and Implementation of a Log-Structured File System", TOCS 1992, section
 //! 3).
 //!
-//! A cleaning pass reads its segments, the *victims*, as a whole, as paper T's write cost assumes.
-//! It sorts their live blocks by age, writes them to the head of the log, and ends with a
-//! checkpoint, which makes the victims free.
+//! A cleaning pass reads those of its segments, the *victims*, that have live blocks. Each is read
+//! as a whole, as paper T's write cost assumes. The pass sorts the live blocks by age, writes them
+//! to the head of the log, and ends with a checkpoint, which makes the victims free.
 
 use std::fmt;
 use std::str::FromStr;

@@ -129,7 +129,8 @@ impl Superblock {
     /// Reads a superblock that is at LBN `at`.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not a superblock, or if it holds impossible values.
+    /// Returns an error if the bytes are not a superblock of this version, belong to another LBN,
+    /// are damaged, or hold impossible values.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Superblock, LogError> {
         let wrong = wrong(at, "a log's superblock");
         let (head, _) =
@@ -334,8 +335,8 @@ impl Summary {
     /// Reads the summary at LBN `at`, which is at the start of `bytes`.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not a summary, or are damaged. An intact summary can still
-    /// be obsolete: check its epoch and sequence.
+    /// Returns an error if the bytes are not a summary, belong to another LBN, are damaged, or hold
+    /// impossible values. An intact summary can still be obsolete: check its epoch and sequence.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Summary, LogError> {
         let wrong = wrong(at, "a summary");
         let (head, rest) =

@@ -147,7 +147,7 @@ fn superblock(
 ) -> Result<RecoveryStep, LogError> {
     let superblock = Superblock::decode(bytes, range.start)?;
     let problem = if superblock.range.end > range.end {
-        "it extends beyond the end of the device"
+        "its log extends beyond the end of the given range"
     } else if superblock.shape.sector_bytes != sector_bytes {
         "its sector size differs from the device's"
     } else {

@@ -48,7 +48,7 @@ pub enum RaidError {
         /// The first LBN after the map.
         map_end: Lbn,
     },
-    /// A member too small for a stripe in addition to its spare tracks.
+    /// A member too small for a chunk in addition to its spare tracks.
     #[error(
         "member {member}: LBNs {start}..{end} are too few for a chunk in addition to {}",
         Count(.spares, "spare track")
@@ -93,7 +93,8 @@ pub enum RaidError {
         /// The spare track's number.
         spare: u32,
     },
-    /// More unreadable members than the redundancy covers.
+    /// A sector that cannot be computed: more members are unreadable than the redundancy covers, or
+    /// the parity may not be used ([`StripeHealth::unsynced`](super::StripeHealth::unsynced)).
     #[error(
         "sector {sector}: member{} {absent} cannot be read, and the others are not enough to compute it",
         if .absent.count() == 1 { "" } else { "s" }

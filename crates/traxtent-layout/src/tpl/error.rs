@@ -29,7 +29,7 @@ pub enum TplError {
     },
     /// No track has a block for each partition of the largest count.
     #[error(
-        "a track cannot have {}: the largest of LBNs {start}..{end} has {}",
+        "a track cannot have {}: the largest track in LBNs {start}..{end} has {}",
         Count(.most, "partition"),
         Count(.blocks, "block")
     )]
@@ -51,7 +51,7 @@ pub enum TplError {
         /// The first LBN after the range.
         end: Lbn,
     },
-    /// Blocks that the layout does not have.
+    /// Blocks that the layout does not have, or an empty range of blocks.
     #[error(
         "blocks {from}..{to} are not all in the layout, which has {}",
         Count(.blocks, "block")

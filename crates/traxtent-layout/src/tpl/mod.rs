@@ -432,8 +432,9 @@ impl Tpl {
         all_have_another
     }
 
-    /// Returns the current replicas except those in the mask `failed`, which cannot be read. The
-    /// result holds the same data. Write the data read from one of them to those that failed.
+    /// Returns the current replicas except those in the mask `failed`, which cannot be read. All
+    /// replicas returned hold the same data. Read it from one of them, and write it to those that
+    /// failed.
     ///
     /// On a track that has not been synchronized, only the first replica is current, because the
     /// others may hold old data.

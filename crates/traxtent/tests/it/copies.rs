@@ -113,7 +113,7 @@ fn refusals() {
         at,
         "create --copies 32 --map map disk",
         2,
-        "a track cannot have 32 partitions: the largest of LBNs ",
+        "a track cannot have 32 partitions: the largest track in LBNs ",
     );
     refused(
         at,
