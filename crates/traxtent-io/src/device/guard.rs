@@ -225,8 +225,8 @@ pub fn volume_on(path: &Path) -> Option<String> {
 }
 
 /// Returns the first range of a file, at or after `from`, that the file system does not report as a
-/// hole (`SEEK_DATA`). It can hold zeros. A file system that does not support holes reports the
-/// whole file as data.
+/// hole (`SEEK_DATA`); `None` if there is none. The range can hold zeros. A file system that does
+/// not support holes reports the whole file as data.
 ///
 /// # Errors
 /// Returns the system's error.
