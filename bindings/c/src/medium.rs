@@ -37,7 +37,7 @@ impl Medium {
         })?;
         let sized = lock(&file, path).and_then(|()| {
             file.set_len(bytes)
-                .map_err(|error| failed(&format!("make {bytes} bytes long"), path, &error))
+                .map_err(|error| failed(&format!("extend to {bytes} bytes"), path, &error))
         });
         match sized {
             Ok(()) => Ok(Medium::File(file)),

@@ -282,9 +282,9 @@ fn served_word(served: ServedBy) -> Word {
 
 /// The requests of a run, one row for each in order of completion.
 ///
-/// The object has ``__arrow_c_stream__``: ``polars.DataFrame(requests)``,
-/// ``pyarrow.table(requests)`` and ``pandas.DataFrame.from_arrow(requests)`` take it without a
-/// copy. It has a length, and can be pickled.
+/// The object has ``__arrow_c_stream__``: ``polars.DataFrame(requests)`` and
+/// ``pyarrow.table(requests)`` take it without a copy; ``pandas.DataFrame.from_arrow(requests)``
+/// converts it. It has a length, and can be pickled.
 ///
 /// Columns: ``request`` (from 0, in order of issue), ``device``, ``op``, ``fua``, ``lbn`` and
 /// ``sectors`` (logical sectors); the times ``issued_ms``, ``submitted_ms`` and ``completed_ms`` in

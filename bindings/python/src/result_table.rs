@@ -17,9 +17,9 @@ const UNITS: [&str; 3] = ["ms", "1/s", "MB/s"];
 
 /// A table of results.
 ///
-/// It has ``__arrow_c_stream__``: ``pyarrow.table(table)``, ``polars.DataFrame(table)`` and
-/// ``pandas.DataFrame.from_arrow(table)`` take it without a copy. ``len(table)`` is the number of
-/// rows, and ``table[index]`` is a row as a dict. It is immutable and can be pickled.
+/// It has ``__arrow_c_stream__``: ``pyarrow.table(table)`` and ``polars.DataFrame(table)`` take it
+/// without a copy; ``pandas.DataFrame.from_arrow(table)`` converts it. ``len(table)`` is the number
+/// of rows, and ``table[index]`` is a row as a dict. It is immutable and can be pickled.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Table {
     columns: Vec<data_file::Column>,

@@ -104,9 +104,9 @@ impl<T: Copy + PartialEq> Runs<T> {
     }
 }
 
-/// A predicted track.
+/// A track, found or predicted: its address and its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Expected {
+pub(super) struct PatternTrack {
     pub(super) home: TrackAddress,
     pub(super) slots: Slots,
 }
@@ -137,7 +137,7 @@ impl Pattern {
     }
 
     /// Adds the next track.
-    pub(super) fn push(&mut self, track: Expected) {
+    pub(super) fn push(&mut self, track: PatternTrack) {
         let (_, surface) = track.home;
         if let Some(last) = self.last {
             self.steps.push(step(last, track.home), 1);
@@ -163,7 +163,7 @@ impl Pattern {
     }
 
     /// Returns the predicted next tracks, up to the first whose address would be invalid.
-    pub(super) fn ahead(&self) -> impl Iterator<Item = Expected> {
+    pub(super) fn ahead(&self) -> impl Iterator<Item = PatternTrack> {
         let mut at = self.last;
         let mut steps = self.steps_ahead();
         let mut slots = self.slots_ahead();
@@ -179,7 +179,7 @@ impl Pattern {
             at = Some(home);
             let slots = slots.as_mut().and_then(Iterator::next);
             let slots = slots.or_else(|| self.without_repetition(home.1))?;
-            Some(Expected { home, slots })
+            Some(PatternTrack { home, slots })
         })
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::defect_lists::DefectLists;
 use super::extraction::ProbeError;
-use super::pattern::{Expected, Slots, Step, step};
+use super::pattern::{PatternTrack, Slots, Step, step};
 use super::track_address::{are_neighbours, track_of};
 use super::translation::Translator;
 use traxtent_model::geometry::Place;
@@ -15,7 +15,7 @@ use traxtent_units::Surface;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedTrack {
     /// The track, and the range of slots that contains its LBNs.
-    pub(super) track: Expected,
+    pub(super) track: PatternTrack,
     pub(super) start: u64,
     pub(super) sectors: u64,
     /// The number of remapped LBNs at its beginning.
@@ -32,7 +32,7 @@ pub(super) struct PlannedTrack {
 impl PlannedTrack {
     /// Creates a track whose LBNs begin at `start`. Bad slots hold no LBN. The LBNs of some of them
     /// are remapped; the others displace all LBNs after them.
-    pub(super) fn new(track: Expected, start: u64, bad: &DefectLists) -> PlannedTrack {
+    pub(super) fn new(track: PatternTrack, start: u64, bad: &DefectLists) -> PlannedTrack {
         let slots = track.slots.range();
         let mut planned = PlannedTrack {
             track,

@@ -42,7 +42,7 @@
 
 use super::defect_lists::DefectLists;
 use super::extraction::{Extraction, ProbeError, TrackSink};
-use super::pattern::{Expected, Pattern, Slots};
+use super::pattern::{Pattern, PatternTrack, Slots};
 use super::planned::{PlannedTrack, TestedClasses, tests};
 use super::target::Target;
 use super::track_address::{TrackAddress, track_of};
@@ -286,7 +286,7 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Returns the position of a track and the slots that it uses.
-    fn observed(&mut self, start: u64, end: u64) -> Result<Option<Expected>, ProbeError> {
+    fn observed(&mut self, start: u64, end: u64) -> Result<Option<PatternTrack>, ProbeError> {
         let Some((first, last)) = self.ends(start, end)? else {
             return Ok(None);
         };
@@ -304,7 +304,7 @@ impl Tree<'_, '_, '_> {
             Some(usual) if (count..=most).contains(&usual.count) => usual.count,
             _ => count,
         };
-        Ok(Some(Expected {
+        Ok(Some(PatternTrack {
             home: track_of(first),
             slots: Slots {
                 first: begin,
@@ -345,8 +345,14 @@ impl Tree<'_, '_, '_> {
 
     /// Adds a track found by a search to the pattern. If the pattern continues after it as if the
     /// track had been as expected, the expected track is added instead.
-    fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<TrackAddress>) {
-        let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
+    fn learn(
+        &mut self,
+        start: u64,
+        end: u64,
+        track: Option<PatternTrack>,
+        next: Option<TrackAddress>,
+    ) {
+        let ahead: Vec<PatternTrack> = self.pattern.ahead().take(RESUME_MAX).collect();
         // Predicted tracks may be absent from the drive, provided that the pattern continues after
         // this one.
         let here = track.and_then(|track| {
@@ -381,7 +387,7 @@ impl Tree<'_, '_, '_> {
 
     /// Learns whether a bad slot costs its track an LBN. The value changes when two tracks in a row
     /// contradict it.
-    fn learn_slip_cost(&mut self, track: Expected, sectors: u64) {
+    fn learn_slip_cost(&mut self, track: PatternTrack, sectors: u64) {
         let bad = slipped(track, &self.translator.bad());
         let count = u64::from(track.slots.count);
         let cost = match count - sectors.min(count) {
@@ -407,13 +413,13 @@ fn moves_arm(from: TrackAddress, to: TrackAddress) -> bool {
 }
 
 /// Returns how many of a track's slots are bad and have displaced LBNs.
-fn slipped(track: Expected, bad: &DefectLists) -> u64 {
+fn slipped(track: PatternTrack, bad: &DefectLists) -> u64 {
     let places = bad.within(track.home, track.slots.range());
     places.len() as u64 - bad.remapped_among(places)
 }
 
 /// Returns a track that begins at `start`, as predicted.
-fn planned(track: Expected, start: u64, bad: &DefectLists, slips_cost: bool) -> PlannedTrack {
+fn planned(track: PatternTrack, start: u64, bad: &DefectLists, slips_cost: bool) -> PlannedTrack {
     let mut planned = PlannedTrack::new(track, start, bad);
     if !slips_cost && planned.sectors > 0 {
         // The track's own spares hold these LBNs.

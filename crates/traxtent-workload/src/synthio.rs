@@ -21,17 +21,18 @@
 //!   otherwise plain.
 //!
 //! # Times at which a generator issues requests
-//! A generator is a process that first computes for a draw of the inter-arrival time that belongs
-//! to the request's access pattern (`general`, `sequential_gaps`, `local_gaps`), then issues the
-//! request. An "inter-arrival time" is thus a think time: it begins when the process continues. A
-//! process continues immediately after a plain request (an open process), and at the completion of
-//! a critical one (a closed process).
+//! A generator is a process that first computes for a time drawn from the inter-arrival
+//! distribution of the request's access pattern (`general`, `sequential_gaps`, `local_gaps`), then
+//! issues the request. An "inter-arrival time" is thus a think time: it begins when the process
+//! continues. A process continues immediately after a plain request (an open process), and at the
+//! completion of a critical one (a closed process).
 //! - After a **critical** request the process waits for its completion.
 //! - After a **limited** request it continues. It later waits for the completion, if the request is
 //!   still outstanding when its limit expires. The limit is the request's own inter-arrival time
 //!   plus a draw of `limits`. DiskSim counts it down only within a single later inter-arrival time,
-//!   from its beginning, so the limit expires only if that one alone is longer. This is kept
-//!   because DiskSim's published results depend on it.
+//!   from its beginning, so the limit expires only if that one alone is longer. If several limits
+//!   are pending, the expiry of one also shortens those after it. This is kept because DiskSim's
+//!   published results depend on it.
 //! - With `system_calls`, the process computes for the given times before and after a critical
 //!   request.
 //!
@@ -48,7 +49,7 @@
 //!
 //! The workload ends when a process would make another request although `count` have been made, or
 //! at `time` or later. DiskSim then stops immediately and drops the outstanding requests; here the
-//! driver may let them complete.
+//! caller may let them complete.
 //!
 //! Left out: generators that read trace files (dead code in DiskSim), times of interrupt handlers
 //! and context switches (zero in DiskSim), clock interrupts (without effect).

@@ -56,6 +56,8 @@ impl Program {
     /// Runs the program with some arguments and input, and returns its output.
     pub(crate) fn run(&self, arguments: &[&str], input: &str) -> String {
         let mut command = Command::new(self.path());
+        // Cargo's own path begins with a directory that may hold a library of an earlier build.
+        command.env("LD_LIBRARY_PATH", library_folder());
         run(command.args(arguments), input)
     }
 }

@@ -39,9 +39,9 @@ class SweepTable(Sequence[SweepRow]):
     ``seed`` if a workload has one, ``workload``, and all figures. Columns that end in ``_ms`` are
     in milliseconds of simulated time; ``units`` has the other units.
 
-    It has ``__arrow_c_stream__``: ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and
-    ``pandas.DataFrame.from_arrow(table)`` take it without a copy. ``table[index]`` is a row, which
-    `rerun` accepts. It can be pickled.
+    It has ``__arrow_c_stream__``: ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it
+    without a copy; ``pandas.DataFrame.from_arrow(table)`` converts it. ``table[index]`` is a row,
+    which `rerun` accepts. It can be pickled.
     """
 
     def __init__(self, table: Table, plan: SweepPlan) -> None:

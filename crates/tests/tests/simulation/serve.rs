@@ -122,7 +122,7 @@ fn replays_to_the_picosecond() {
                 scope.spawn(move || {
                     let mut rng = Rng::new(seed);
                     for _ in 0..each {
-                        // Some of it sequential, so that the buffer takes part.
+                        // Half of the requests begin in few sectors, so that some hit the buffer.
                         let lbn = if rng.chance(0.5) {
                             rng.below(2000)
                         } else {
@@ -173,7 +173,8 @@ fn transport_is_subtracted() {
         server.read(&mut [0; 4096], offset).unwrap();
         waited.push(begun.elapsed().as_secs_f64() * 1000.0);
     }
-    // Served from the buffer in no time: the response would be due before the request.
+    // The second read hits the buffer. With its arrival moved back, it could complete in the model
+    // before it really arrives.
     server.read(&mut [0; 512], 0).unwrap();
     server.read(&mut [0; 512], 0).unwrap();
     server.stop().unwrap();
@@ -292,11 +293,11 @@ fn bad_requests() {
     assert!(matches!(error, ServiceError::Stopped), "{error}");
 }
 
-/// Does a power cut through the control socket during a stall leave flushed data or a later write
-/// in each sector, and the drive ready? Is a latent error accepted there within the drive and
+/// After a power cut through the control socket during a stall, does each sector hold flushed data
+/// or a later write, and is the drive ready? Is a latent error accepted there within the drive and
 /// refused beyond its end, and is the socket removed when the server stops?
 #[test]
-fn a_power_cut_on_order() {
+fn a_power_cut_by_control_socket() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let folder = TempDir::new().unwrap();
@@ -451,10 +452,10 @@ fn files() {
     );
 }
 
-/// Does a client receive an error if the disk below is full, without losing flushed data, and can
-/// it continue once there is room?
+/// Does a client receive an error if the file system that holds the data file is full, without
+/// losing flushed data, and can it continue once there is room?
 #[test]
-fn a_full_disk_below() {
+fn a_full_file_system() {
     let mount = testkit::tool!("mount");
     let folder = TempDir::new().unwrap();
     let small = Mount(folder.path().join("small"));
@@ -501,7 +502,7 @@ struct Mount(PathBuf);
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Lazy, because the server's file is closed later.
+        // Lazy, so that a file left open by a failed test cannot keep the mount.
         let _ = Command::new("umount").arg("-l").arg(&self.0).output();
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::defect_lists::DefectLists;
-use super::super::pattern::{Expected, Slots};
+use super::super::pattern::{PatternTrack, Slots};
 use super::super::planned::PlannedTrack;
 use super::super::track_address::track_of;
 use traxtent_model::geometry::{Place, Sparing};
@@ -146,7 +146,7 @@ impl Zone {
             }
             let count = end.saturating_sub(first);
             let slots = Slots { first, count };
-            let track = PlannedTrack::new(Expected { home: at, slots }, lbn, bad);
+            let track = PlannedTrack::new(PatternTrack { home: at, slots }, lbn, bad);
             lbn = track.end();
             plan.push(track);
         }

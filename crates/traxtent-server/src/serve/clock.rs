@@ -203,9 +203,9 @@ fn oversleep() -> Duration {
 mod tests {
     use super::*;
 
-    /// Does no wait end too early at any speed, and does time never run backwards?
+    /// Does a repeated wait reach its end at every speed, and does time never run backwards?
     #[test]
-    fn waits_never_end_early() {
+    fn repeated_waits_reach_their_end() {
         for speed in ["0.5", "1", "100"] {
             let clock = Clock::start(speed.parse().unwrap());
             let mut last = clock.now();

@@ -139,9 +139,9 @@ impl Quantiles {
         steps
     }
 
-    /// Returns the number of times in each of `bins` equal classes from 0 to the maximum, with the
-    /// start of each class. Beyond [`SAMPLES_EXACT`] times, a time within [`QUANTILE_ERROR`] of the
-    /// start of a class may be counted in its neighbour.
+    /// Divides the range from 0 to the maximum into `bins` equal bins, and returns the start of each
+    /// bin with its number of times. Beyond [`SAMPLES_EXACT`] times, a time within
+    /// [`QUANTILE_ERROR`] of the start of a bin may be counted in the neighbouring bin.
     pub fn histogram(&self, bins: usize) -> Vec<(Span, u64)> {
         let bins = bins.max(1) as u64;
         let width = self.greatest / bins + 1;

@@ -285,7 +285,7 @@ fn fio_formats() {
     );
 }
 
-/// Is a log written by the installed fio read, request by request?
+/// Can a log that the installed fio writes be read request by request?
 #[test]
 fn fio_itself() {
     let folder = std::env::temp_dir().join(format!("traxtent-fio-{}", std::process::id()));
