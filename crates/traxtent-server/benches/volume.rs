@@ -39,8 +39,8 @@ const CHUNK_BYTES: u64 = 128 << 10;
 /// The size in bytes of a request that covers whole stripes.
 const REQUEST_BYTES: usize = 2 << 20;
 
-/// The number of bytes written in a run of [`stream`] or [`plain_writes`]. [`copies`] copies half as
-/// many.
+/// The number of bytes written in a run of [`stream`] or [`plain_writes`]. [`copies`] copies half
+/// as many.
 const RUN_BYTES: usize = 512 << 20;
 
 /// The number of small writes, of 4 KiB, in a run.

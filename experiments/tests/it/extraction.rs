@@ -38,8 +38,8 @@ fn t16_by_timing() {
     assert_met("T16");
 }
 
-/// Without expertise, does the algorithm walk need the paper's number of translations per track, and
-/// tree at most 0.1? Do both find all boundaries?
+/// Without expertise, does the algorithm walk need the paper's number of translations per track,
+/// and tree at most 0.1? Do both find all boundaries?
 #[test]
 fn t17_by_translation() {
     assert_met("T17");

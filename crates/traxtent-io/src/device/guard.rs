@@ -4,8 +4,9 @@
 //! [`open`] refuses devices and files that are in use, regardless of the caller's options. A block
 //! device is in use if it or one of its partitions is mounted, is swap, is part of another device,
 //! or is held by another program. A file is in use if it backs a loop device or is swap. Both are
-//! also refused if another process has locked them. [`volume_on`] finds this project's volumes, which other programs do not
-//! recognize. [`refuse_output`] keeps reports, logs and maps off block devices.
+//! also refused if another process has locked them. [`volume_on`] finds this project's volumes,
+//! which other programs do not recognize. [`refuse_output`] keeps reports, logs and maps off block
+//! devices.
 
 use std::fs::{self, File};
 use std::io;

@@ -489,8 +489,8 @@ pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(changes)
 }
 
-/// The total time, in milliseconds, of random writes of a chunk's size. Each begins `offset` sectors
-/// after the beginning of a chunk.
+/// The total time, in milliseconds, of random writes of a chunk's size. Each begins `offset`
+/// sectors after the beginning of a chunk.
 fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, LabError> {
     let drives = DRIVES.iter().map(|name| {
         let bench = bench.with_drive(name)?;

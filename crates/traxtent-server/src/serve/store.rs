@@ -385,8 +385,9 @@ impl Media for StoreMedia {
         Ok(())
     }
 
-    /// With a data file, the server writes the data before the response to the flush, without keeping
-    /// the model locked. In memory, the data may stay where it is as long as there is room for it.
+    /// With a data file, the server writes the data before the response to the flush, without
+    /// keeping the model locked. In memory, the data may stay where it is as long as there is room
+    /// for it.
     fn defers_writes(&self, bytes: u64, writes: u64) -> bool {
         match &self.0.place {
             Place::File(_) => true,

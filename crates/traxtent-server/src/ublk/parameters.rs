@@ -86,9 +86,9 @@ fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> 
 }
 
 /// Returns the binary logarithm of the optimal request size; 0 if there is none, if it is smaller
-/// than a physical sector, or if it is not a power of two, which the driver cannot represent. For 0,
-/// the kernel rounds 1 byte down to whole physical sectors and reports no optimal size (tested with
-/// Linux 6.12).
+/// than a physical sector, or if it is not a power of two, which the driver cannot represent. For
+/// 0, the kernel rounds 1 byte down to whole physical sectors and reports no optimal size (tested
+/// with Linux 6.12).
 fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
     let bytes = bytes.filter(|bytes| bytes.is_power_of_two());
     let shift = bytes.map_or(0, |bytes| bytes.ilog2() as u8);

@@ -252,8 +252,8 @@ impl Found {
     }
 }
 
-/// Opens the members' devices, and returns them in the order of their paths, with the superblocks of
-/// each.
+/// Opens the members' devices, and returns them in the order of their paths, with the superblocks
+/// of each.
 pub(super) fn open_devices(
     paths: &[PathBuf],
     access: Access,

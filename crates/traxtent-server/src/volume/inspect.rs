@@ -17,8 +17,8 @@ use super::status::{StaleMember, UnusableDevice, VolumeStatus};
 /// missing and stale members, and unusable devices.
 ///
 /// # Errors
-/// Returns an error if a device is locked by another process or given twice, if no device is usable,
-/// if the usable devices do not form one volume, or if too few members are current.
+/// Returns an error if a device is locked by another process or given twice, if no device is
+/// usable, if the usable devices do not form one volume, or if too few members are current.
 pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let Inspected {
         mut paths,

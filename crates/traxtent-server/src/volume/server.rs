@@ -36,8 +36,8 @@ pub const ORDER_LOG: &str = "traxtent_server::orders";
 /// The maximum size of one write of zeros in bytes.
 const ZERO_BYTES_MAX: usize = 1 << 20;
 
-/// The first part of the time limit for failing a member, in which the member can still respond. The
-/// sum of this and [`FAIL_TIMEOUT_GIVEN_UP`] is less than a second.
+/// The first part of the time limit for failing a member, in which the member can still respond.
+/// The sum of this and [`FAIL_TIMEOUT_GIVEN_UP`] is less than a second.
 const FAIL_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The second part of the time limit, after the member has been given up.

@@ -139,8 +139,8 @@ impl Quantiles {
         steps
     }
 
-    /// Divides the range from 0 to the maximum into `bins` equal bins, and returns the start of each
-    /// bin with its number of times. Beyond [`SAMPLES_EXACT`] times, a time within
+    /// Divides the range from 0 to the maximum into `bins` equal bins, and returns the start of
+    /// each bin with its number of times. Beyond [`SAMPLES_EXACT`] times, a time within
     /// [`QUANTILE_ERROR`] of the start of a bin may be counted in the neighbouring bin.
     pub fn histogram(&self, bins: usize) -> Vec<(Span, u64)> {
         let bins = bins.max(1) as u64;

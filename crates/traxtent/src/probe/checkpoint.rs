@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use traxtent_check::plan::fix::quoted;
 use traxtent_map::MapFile;
+use traxtent_run::read_map;
 
 use super::Args;
-use super::search::resume_with;
 use crate::failure::{Failure, Result, note};
+use crate::invocation;
 use crate::output;
-use traxtent_run::read_map;
 
 /// The interval at which the file is written. A shorter probe has no checkpoint, unless it
 /// ends early.
@@ -105,4 +106,16 @@ impl Checkpoint {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Returns the command that continues from the checkpoint. It repeats the options, which determine
+/// the checkpoint's path.
+pub(super) fn resume_with() -> String {
+    let given = invocation::current().arguments;
+    let given = given.iter().map(|word| quoted(&word.to_string_lossy()));
+    let mut words: Vec<String> = given.collect();
+    if !words.iter().any(|word| word == "--resume") {
+        words.push("--resume".to_owned());
+    }
+    format!("traxtent {}", words.join(" "))
 }

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use traxtent_check::plan::fix::quoted;
 use traxtent_map::{MapBuilder, MapFile, MapSource, ProbeCost, lbn_ranges};
 use traxtent_probe::{
     Algorithm, Extraction, Found, Identity, ObservedTarget, ProbeError, Region, Target,
@@ -13,11 +12,10 @@ use traxtent_server::remaining_time::time_left;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 use super::Args;
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, resume_with};
 use super::estimate::FirstTracks;
 use super::meter::{ProbeMeter, cpu_seconds};
 use crate::failure::{Failure, Result, note, warn};
-use crate::invocation;
 use crate::progress::Progress;
 
 /// The parameters of a search, and the results of an earlier part.
@@ -294,18 +292,6 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
             failure
         }
     }
-}
-
-/// Returns the command that continues from the checkpoint. It repeats the options, which determine
-/// the checkpoint's path.
-pub(super) fn resume_with() -> String {
-    let given = invocation::current().arguments;
-    let given = given.iter().map(|word| quoted(&word.to_string_lossy()));
-    let mut words: Vec<String> = given.collect();
-    if !words.iter().any(|word| word == "--resume") {
-        words.push("--resume".to_owned());
-    }
-    format!("traxtent {}", words.join(" "))
 }
 
 #[cfg(test)]

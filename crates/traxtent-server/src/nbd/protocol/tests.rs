@@ -62,8 +62,8 @@ fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
 /// An option reply: the option, the type, and the data.
 type Reply = (u32, u32, Vec<u8>);
 
-/// Passes messages to a new negotiation in pieces of `piece` bytes. Returns the replies and the last
-/// step's continuation.
+/// Passes messages to a new negotiation in pieces of `piece` bytes. Returns the replies and the
+/// last step's continuation.
 fn talk(exports: &[ExportInfo], messages: &[Vec<u8>], piece: usize) -> (Vec<u8>, Next) {
     let (mut negotiation, greeting) = Negotiation::new(exports);
     assert_eq!(greeting, b"NBDMAGICIHAVEOPT\0\x03");
