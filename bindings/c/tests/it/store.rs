@@ -100,7 +100,7 @@ fn files_that_do_not_fit_are_refused() {
     let missing = "disk.img: no such file; use traxtent_create";
     assert_eq!(trial.message("open-read"), missing);
     assert!(!trial.file().exists());
-    let limited = format!("disk.img: cannot make {bytes} bytes long: File too large (os error 27)");
+    let limited = format!("disk.img: cannot extend to {bytes} bytes: File too large (os error 27)");
     assert_eq!(trial.message("create-limited"), limited);
     assert!(!trial.file().exists());
 

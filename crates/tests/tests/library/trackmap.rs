@@ -245,11 +245,11 @@ fn errors() {
         ),
         (
             with("lbns: 100..249", "lbns: 100..250"),
-            "line 21: the tracks do not cover",
+            "line 21: the tracks do not match the LBNs",
         ),
         (
             with("capacity: 1000", "capacity: 248"),
-            "line 21: the tracks do not cover",
+            "line 21: the tracks do not match the LBNs",
         ),
         (
             with("t s*2 p", "t s p"),
