@@ -220,7 +220,7 @@ def client() -> Iterator[traxtent.Request]:
         (("atlas10k2", client()), {}, "a generator can be read only once"),
         (("atlas10k2", "-"), {}, "standard input"),
         (("atlas10k2", client, None, 2), {}, "only to synthetic workloads"),
-        (("atlas10k2", client), {"resume": "folder"}, "resume: only workloads in the grammar"),
+        (("atlas10k2", client), {"resume": "folder"}, "resume: only workload lines and files"),
     ],
 )
 def test_bad_arguments(
