@@ -38,6 +38,10 @@ enum Subject {
         /// Alternate with the benchmark of COMMIT, and print the ratios of the rates
         #[arg(long, value_name = "COMMIT", conflicts_with = "most")]
         against: Option<String>,
+        /// How often each of the two benchmarks runs
+        #[arg(long, value_name = "N", default_value_t = 7, requires = "against")]
+        #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+        rounds: usize,
     },
     /// Allocations and frees per second of the allocators; size of the table of a track partition
     /// layout
@@ -66,8 +70,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match &options.subject {
         Subject::Sim {
             against: Some(commit),
+            rounds,
             ..
-        } => sim::compare(options.seed, commit)?,
+        } => sim::compare(options.seed, commit, *rounds)?,
         Subject::Sim { most, .. } => sim::run(options.seed, *most)?,
         Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,

@@ -9,12 +9,15 @@ use anyhow::{Context, Result, ensure};
 use super::nbd::median;
 use crate::shell;
 
-/// The number of times that each program runs. The programs alternate.
-const ROUNDS: usize = 7;
-
-/// Builds the benchmark `bench` of `commit` and of this checkout, and runs both alternately with
-/// `arguments`. For each rate in `unit` that they print, prints both medians and the ratio.
-pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -> Result<()> {
+/// Builds the benchmark `bench` of `commit` and of this checkout, and runs each `rounds` times with
+/// `arguments`, alternately. For each rate in `unit` that they print, prints both medians and the ratio.
+pub(super) fn run(
+    bench: &str,
+    commit: &str,
+    rounds: usize,
+    arguments: &[String],
+    unit: &str,
+) -> Result<()> {
     let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;
     let folder = shell::target_dir().join("against").join(&commit);
     if !folder.exists() {
@@ -24,10 +27,10 @@ pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -
     }
     let other = build(bench, &folder, &folder.join("target"))?;
     let here = build(bench, shell::root(), &shell::target_dir())?;
-    let mut rounds = Vec::new();
-    for round in 0..ROUNDS {
-        eprintln!("round {} of {ROUNDS}", round + 1);
-        rounds.push([
+    let mut measured = Vec::new();
+    for round in 1..=rounds {
+        eprintln!("round {round} of {rounds}");
+        measured.push([
             rates(&other, arguments, unit)?,
             rates(&here, arguments, unit)?,
         ]);
@@ -36,11 +39,11 @@ pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -
         "{:<14} {:>14} {:>14} {:>16}",
         "workload", commit, "here", "ratio by round"
     );
-    let loads = rounds[0].iter().map(Vec::len).min().unwrap_or(0);
+    let loads = measured[0].iter().map(Vec::len).min().unwrap_or(0);
     ensure!(loads > 0, "the programs print no rates in {unit}");
     for load in 0..loads {
-        let side = |side: usize| median(rounds.iter().map(|both| both[side][load]));
-        let mut ratios: Vec<f64> = rounds
+        let side = |side: usize| median(measured.iter().map(|both| both[side][load]));
+        let mut ratios: Vec<f64> = measured
             .iter()
             .map(|[other, here]| here[load] / other[load])
             .collect();
@@ -50,9 +53,9 @@ pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -
             load + 1,
             side(0),
             side(1),
-            ratios[ROUNDS / 2],
+            ratios[rounds / 2],
             ratios[0],
-            ratios[ROUNDS - 1],
+            ratios[rounds - 1],
         );
     }
     Ok(())

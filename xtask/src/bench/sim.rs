@@ -13,8 +13,8 @@ pub(super) fn run(seed: u64, most: u64) -> Result<()> {
 
 /// Measures the two workloads alternately with those of another commit: small requests, then large
 /// ones.
-pub(super) fn compare(seed: u64, commit: &str) -> Result<()> {
+pub(super) fn compare(seed: u64, commit: &str, rounds: usize) -> Result<()> {
     let no_growth = 0;
     let arguments = [seed.to_string(), no_growth.to_string()];
-    against::run("sim", commit, &arguments, "requests/s")
+    against::run("sim", commit, rounds, &arguments, "requests/s")
 }
