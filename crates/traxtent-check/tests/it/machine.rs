@@ -28,7 +28,7 @@ impl Machine {
         Machine { root }
     }
 
-    /// Returns the path of a device. The kernel writes `/` as `!`.
+    /// Returns the path of a device. In sysfs, the kernel writes a `/` in a name as `!`.
     fn dev(&self, name: &str) -> PathBuf {
         self.root.path().join("dev").join(name.replace('!', "/"))
     }
@@ -413,8 +413,8 @@ fn opened_luks() {
     assert_eq!(wrong(&stack), ["fs-block"]);
 }
 
-/// Is a table in an array read in the sectors of the array's drives, even if a drive with other
-/// sectors is examined afterwards?
+/// Is a table in an array read with the sector size of the array's drives, even if a drive with
+/// another sector size is examined afterwards?
 #[test]
 fn table_in_an_array() {
     let machine = Machine::new();

@@ -1,5 +1,5 @@
 //! Planned recipes, run in a guest with the real tools. `check` must report no warning or fault in
-//! the results.
+//! the results, except about the drives themselves.
 //!
 //! The guest is an emulated machine, because md, device mapper and partitions of loop devices need
 //! their own kernel. A shell function replaces `cryptsetup`; it supplies a passphrase and uses few
@@ -168,7 +168,8 @@ const MAPPER: &[&str] = &[
 ];
 
 /// Does every recipe run to its end with the real tools, and is the result free of warnings and
-/// faults? Outside a soak, only every second recipe is tried, because the guest is emulated.
+/// faults, except about the drive itself? Outside a soak, only every second recipe is tried,
+/// because the guest is emulated.
 #[test]
 fn recipes_run_and_check_clean() {
     let step = if testkit::repeats(1) > 1 { 1 } else { 2 };

@@ -62,7 +62,7 @@ fn has_partitions(stack: &Stack) -> bool {
 /// command? Does only the hybrid one have partitions? Does the wipefs command in the note remove
 /// the protective one?
 #[test]
-fn protective_mbr_alone() {
+fn mbr_without_its_gpt() {
     let sgdisk = tool!("sgdisk");
     for hybrid in [&[][..], &["-n", "2:20481:+8M", "-h", "1:2"]] {
         let image = gpt(&sgdisk, hybrid);
@@ -108,7 +108,7 @@ fn table_under_a_file_system() {
 /// Is the repair of a damaged table the only command printed, and does it repair the table if one
 /// copy is intact?
 #[test]
-fn damaged_table_comes_first() {
+fn damaged_table_is_repaired() {
     let sgdisk = tool!("sgdisk");
     for damage in [
         |image: &Image| image.write(1024 + 32, &[1]),
@@ -182,7 +182,7 @@ fn no_copy_is_intact() {
     }
 }
 
-/// Is no command printed for a truncated drive if a partition lies beyond its end?
+/// Is no command printed for a truncated drive if a partition extends beyond its end?
 #[test]
 fn truncated_drive() {
     let sgdisk = tool!("sgdisk");

@@ -272,7 +272,7 @@ fn circular_chain() {
 
 /// Are partitions that overlap, or that extend beyond the end of the drive, reported?
 #[test]
-fn overlapping() {
+fn overlapping_or_beyond_the_end() {
     let image = Image::new(64 * MIB);
     write_mbr(&image, &[(2048, 8192), (4096, 8192), (100_000, 200_000)]);
     let wrong = image.wrong();
@@ -299,10 +299,10 @@ fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
     image.write(0, &sector);
 }
 
-/// Does the fix of a partition count the sectors of its own drive if a drive with other sectors is
-/// examined first?
+/// Does the fix of a partition count in sectors of its own drive, even if a drive with another
+/// sector size is examined first?
 #[test]
-fn fixes_count_the_sectors_of_their_drive() {
+fn fixes_count_in_sectors_of_their_drive() {
     let fdisk = tool!("fdisk");
     let other = Image::new(32 * MIB);
     other.run(&fdisk, &["-b", "4096", "@"], "g\nn\n1\n256\n4351\nw\n");

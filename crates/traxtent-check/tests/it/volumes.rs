@@ -76,8 +76,8 @@ fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a L
     }
 }
 
-/// Are linear and striped volumes found where LVM places them, over both physical volumes, with
-/// their content?
+/// Does the data of each physical volume begin where LVM says? Are a linear and a striped volume
+/// found with their sizes, members and stripes, and is the content of a volume examined?
 #[test]
 fn linear_and_striped() {
     let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
