@@ -17,7 +17,7 @@ fn lists(differences: &Differences) -> (&[Lbn], &[Lbn]) {
     (&differences.missing, &differences.additional)
 }
 
-/// On drives of all kinds, does the true layout count as exact, and is a single boundary that is
+/// On twelve random drives, does the true layout count as exact, and is a single boundary that is
 /// missing, added or moved by one LBN detected?
 #[test]
 fn every_single_mistake_is_detected() {
@@ -52,7 +52,7 @@ fn every_single_mistake_is_detected() {
 /// Does an empty result miss everything, does one that ends early miss the rest, and does an
 /// LBN beyond the end count as additional?
 #[test]
-fn a_result_that_ends_early_is_not_exact() {
+fn results_that_end_at_the_wrong_lbn() {
     let drive = random_drive(1);
     let truth = bounds(&drive.geometry);
     let nothing = compare([], &drive.geometry, RemapTolerance::EitherSide);
@@ -68,7 +68,7 @@ fn a_result_that_ends_early_is_not_exact() {
 
 /// If a track's first or last LBN is remapped, is a boundary on the other side of it accepted from
 /// timing, but not from translations? Is the result refused if the boundary is further away, or if
-/// there is one on either side?
+/// there is one on each side?
 #[test]
 fn remapped_lbns_have_two_sides() {
     let (mut firsts, mut lasts) = (0, 0);

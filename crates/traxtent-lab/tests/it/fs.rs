@@ -266,7 +266,8 @@ fn linux_windows_grow() {
     }
 }
 
-/// Are the aligned windows of Linux whole tracks, and does no request cross a boundary?
+/// Are most aligned windows of Linux whole tracks, and does no request for more than one block
+/// cross a boundary?
 #[test]
 fn linux_windows_are_tracks() {
     let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
@@ -360,7 +361,7 @@ fn streams_start() {
     assert!(mean(&overloaded) > mean(&latencies));
 }
 
-/// Is a repeated run the same, and a run with another seed different?
+/// Does a repeated run take the same time, and a run with another seed another time?
 #[test]
 fn runs_repeat() {
     let run = |seed| {

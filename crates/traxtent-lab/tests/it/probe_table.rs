@@ -7,7 +7,8 @@ use traxtent_lab::probe_table::{Method, TOO_LONG, measure, subjects};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin;
 
-/// Is every built-in drive in the table, and is there a reason for each one that is left out?
+/// Is every built-in drive listed, and each of them except `instant` with its profile? If there is
+/// no directory of DiskSim files, is this the reason given for their absence?
 #[test]
 fn all_built_in_drives_are_listed() {
     let drives = subjects(None);
@@ -48,7 +49,7 @@ fn disksims_drives_are_listed() {
 
 /// Does the table's time limit stop a probe, and is the result then not exact?
 #[test]
-fn the_bound_stops_a_probe() {
+fn the_time_limit_stops_a_probe() {
     let profile = Arc::new(builtin("atlas10k").unwrap());
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
     let walk = Method::ALL

@@ -17,7 +17,8 @@ fn benches() -> impl Iterator<Item = Bench> {
 }
 
 /// Is an aligned read of a track at least as efficient as an unaligned one, with and without
-/// zero-latency access, on any drive whose bus is not the bottleneck, and with any seed?
+/// zero-latency access, on every built-in drive whose bus is not the bottleneck, and with several
+/// seeds?
 #[test]
 fn aligned_is_at_least_as_efficient() {
     let seeds = testkit::repeats(2);
