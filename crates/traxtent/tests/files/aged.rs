@@ -13,7 +13,7 @@ use crate::model::tracks;
 
 /// The minimum size of a large file.
 const LARGE_BYTES: u64 = 4 << 20;
-/// The share of the space that is in use after each round of deletions.
+/// The share of the space to which the file system is filled after each round of deletions.
 const USED_SHARE: f64 = 0.8;
 /// The share before anything is deleted.
 const USED_SHARE_AT_FIRST: f64 = 0.95;

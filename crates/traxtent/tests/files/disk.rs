@@ -79,8 +79,8 @@ impl Disk {
         Disk::try_with(mib, mkfs, options).expect("this kernel mounts it")
     }
 
-    /// Same as [`Disk::with`], but returns an error if the kernel or the programs do not support
-    /// it.
+    /// Same as [`Disk::with`], but returns an error if this host cannot make or mount the file
+    /// system.
     pub(crate) fn try_with(mib: u64, mkfs: &[&str], options: &str) -> Result<Disk, String> {
         Disk::try_sized(mib << 20, mkfs, None, options)
     }
@@ -126,7 +126,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Mounts it. It must not be mounted.
+    /// Mounts the file system, which must not be mounted.
     pub(crate) fn mount(&mut self, options: &str) -> Result<(), String> {
         let folder = self.root();
         fs::create_dir_all(&folder).expect("there is room");

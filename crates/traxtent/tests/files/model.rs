@@ -26,9 +26,9 @@ use crate::disk::{BLOCK, Disk, MAP, Stop, difference, nameless, needs_mounts, ra
 /// The maximum length of the file.
 const BYTES_MAX: u64 = 3 << 20;
 
-/// Performs random reads, writes, truncations, hole punches, preallocations and fsyncs on a file,
-/// while one thread moves it onto whole tracks and another fragments it. Does every read return
-/// what a model in memory holds?
+/// Performs random reads and writes on a file, resizes it, punches holes, zeroes ranges,
+/// preallocates space and syncs it, while one thread moves it onto whole tracks and another
+/// fragments it. Does every read return what a model in memory holds?
 #[test]
 fn a_file_is_used_while_it_is_moved() {
     needs_mounts!();

@@ -81,7 +81,7 @@ fn survive(cuts: u64) {
 struct Prepared {
     image: Vec<u8>,
     still: Vec<(String, Vec<u8>)>,
-    /// The device block of each block of each file.
+    /// The byte of the device at which each block of each file begins.
     places: Vec<(String, Vec<u64>)>,
 }
 
@@ -145,7 +145,7 @@ impl Prepared {
     }
 }
 
-/// Returns the device block of each block of a file without holes.
+/// Returns the byte of the device at which each block of a file without holes begins.
 fn places_of(path: &Path) -> Vec<u64> {
     let file = File::open(path).expect("it is there");
     let extents = file_extents(&file).expect("ext4 reports extents");

@@ -127,9 +127,9 @@ fn refusals_say_why() {
     disk.assert_clean();
 }
 
-/// Moves a file on a full file system, and one on a file system that others fill meanwhile. Does
-/// the command end with exit status 0 or 1 and one line per file, with nothing lost, and can the
-/// others write all that they could have written without it?
+/// Moves a file on a full file system, and then repeatedly while another thread fills the file
+/// system and frees the space. Does the command end with exit status 0 or 1 and one line per file,
+/// with nothing lost? Does as much data fit afterwards as before?
 #[test]
 fn a_full_file_system_loses_nothing() {
     needs_mounts!();

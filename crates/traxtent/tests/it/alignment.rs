@@ -1,4 +1,4 @@
-//! This kernel's file systems on a served drive, aligned and unaligned.
+//! The ext4 of this host's kernel on a served drive, aligned and unaligned.
 
 use std::path::Path;
 

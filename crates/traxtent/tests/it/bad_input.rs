@@ -113,7 +113,7 @@ fn directories_that_refuse_files() {
     }
 }
 
-/// Is the error in each kind of file reported in one line that names the place?
+/// Is each error in a file or on the command line reported in one line that says where it is?
 #[test]
 fn one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -453,8 +453,9 @@ fn unordered_arrivals_are_reported() {
     );
 }
 
-/// Is a DiskSim value that is out of bounds reported with its file, line and DiskSim parameter, and
-/// is a warning printed for a value that is reduced, or for a scheduler that is not modelled?
+/// Is a DiskSim value that is malformed or out of bounds reported with its file, line and DiskSim
+/// parameter, and is a warning printed for a value that is reduced, or for a scheduler that is not
+/// modelled?
 #[test]
 fn disksim_errors_name_the_parameter() {
     let folder = tempfile::tempdir().unwrap();

@@ -237,7 +237,7 @@ fn collected() {
 
 /// Is a cost given for a partition that does not begin on a physical sector, on the named drive or
 /// a typical one, with slower small writes and unaffected reads? Is none given for an aligned
-/// partition, or for one that only ends within a physical sector?
+/// partition, or for the end of a partition within a physical sector?
 #[test]
 fn costs() {
     let _ = tool!("sfdisk");

@@ -101,7 +101,7 @@ fn created_shown_and_destroyed() {
     );
 }
 
-/// Are invalid command lines and unusable files refused in a line that names the cause, before
+/// Are invalid command lines and unusable files refused with a message that names the cause, before
 /// anything is written?
 #[test]
 fn refusals() {

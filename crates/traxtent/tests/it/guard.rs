@@ -1,5 +1,6 @@
-//! Devices and files that are in use or have content are not overwritten. Tested on real loop
-//! devices and file systems.
+//! Safeguards: devices and files that are in use or have content are not overwritten, sockets are
+//! private, and the numbers of clients and of queued requests and the sizes of files are limited.
+//! Some tests need real loop devices and file systems.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -157,8 +158,8 @@ fn serve_file_refuses_a_mounted_device() {
     assert_ne!(answer.status, 0, "{}", answer.err);
 }
 
-/// Does every verb refuse to write its output to a block device, even through a link, and is the
-/// device unchanged?
+/// Do the verbs that write files refuse to write one to a block device, even through a link, and is
+/// the device unchanged?
 #[test]
 fn outputs_refuse_block_devices() {
     let _ = testkit::tool!("losetup");
@@ -196,8 +197,8 @@ fn outputs_refuse_block_devices() {
     }
 }
 
-/// Does every verb refuse to overwrite its own input, under any name, and to write two results to
-/// one file? Can older results be replaced?
+/// Do verbs refuse to overwrite their own input, under any name, and to write two results to one
+/// file? Can older results be replaced?
 #[test]
 fn outputs_keep_inputs() {
     let folder = TempDir::new().unwrap();
@@ -267,7 +268,7 @@ fn outputs_keep_inputs() {
     assert_eq!(traxtent_in(at, &nowhere).err, "");
 }
 
-/// Are the directories of sockets accessible only to the user, whatever the umask?
+/// Are the directories of sockets accessible only to the user, even with a umask of 0?
 #[test]
 fn folders_of_sockets_are_private() {
     let folder = TempDir::new().unwrap();
@@ -385,7 +386,7 @@ fn a_file_too_large_is_not_left() {
     let folder = TempDir::new().unwrap();
     let probe = fs::File::create(folder.path().join("probe")).unwrap();
     if probe.set_len(20 << 40).is_ok() {
-        testkit::skip!("the file system permits files of 20 TB");
+        testkit::skip!("the file system permits files of 20 TiB");
     }
     let line = ["serve", "generic-20tb", "--file", "x", "--", "true"];
     for _ in 0..2 {

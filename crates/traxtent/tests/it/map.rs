@@ -352,7 +352,7 @@ fn draws_the_serpentine() {
     assert!(svg.contains("sectors on the track") && !svg.contains("cylinder"));
 }
 
-/// Does the picture of every built-in drive have less than 200 kB, and show its zones and an
+/// Is the picture of every built-in drive smaller than 200 kB, and does it show the zones and an
 /// enlarged part?
 #[test]
 fn draws_whole_drives() {

@@ -1,4 +1,4 @@
-//! Pages in a browser: at the width of a phone and of a screen, in light and dark mode.
+//! Pages in a browser: at the widths of a phone and of a computer screen, in light and dark mode.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::command::{prints, traxtent};
 /// The script that runs in each page and reports its measurements.
 const SCRIPT: &str = include_str!("pages.js");
 
-/// The widths of a phone and of a screen, in pixels.
+/// The widths of a phone and of a computer screen, in pixels.
 const WIDTHS_PX: [u32; 2] = [420, 1200];
 
 /// The minimum contrast of text (WCAG 2.1, 1.4.3).

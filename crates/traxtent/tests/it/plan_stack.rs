@@ -105,8 +105,8 @@ fn devices_that_would_be_destroyed_by_mistake() {
     assert!(answer.err.contains(" is mounted on "), "{}", answer.err);
 }
 
-/// On a drive named by a link of udev, are its partitions those that udev names, and does the
-/// script wait for them and end before mke2fs could create a file in place of a missing one?
+/// If a drive is named by one of udev's links, does the script name the partition as udev does,
+/// wait for its link, and end before mke2fs could create a file in place of a missing one?
 #[test]
 fn links_of_udev() {
     let drive = "/dev/disk/by-id/ata-Q-9";

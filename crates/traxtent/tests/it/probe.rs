@@ -106,8 +106,9 @@ fn region() {
     );
 }
 
-/// Does Ctrl-C leave a checkpoint, and does the printed command resume from it and give the same
-/// map?
+/// Does Ctrl-C leave a checkpoint, and does the printed command resume from it and give the drive's
+/// map? Is the checkpoint refused if it is damaged, if it belongs to another probe, or if
+/// `--resume` is missing?
 #[test]
 fn interrupted_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -457,8 +458,8 @@ fn image_file() {
     );
 }
 
-/// Can the drive's fitted profile be simulated, does it have the values of the report, and is its
-/// residual reported?
+/// Can the drive's fitted profile be simulated, and does it have the drive's tracks? Are the
+/// drive's properties and the residuals of the profile reported?
 #[test]
 fn profile_and_fit() {
     let folder = tempfile::tempdir().unwrap();

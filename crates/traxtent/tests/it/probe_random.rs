@@ -8,7 +8,7 @@ use traxtent_probe::{Algorithm, Verify};
 use super::command::traxtent_in;
 
 /// If a sample of an irregular drive's boundaries leaves some untested, is this reported with the
-/// command to run and exit status 1, and is nothing doubtful if all are tested?
+/// option that tests all, and with exit status 1? Is nothing doubtful if all are tested?
 #[test]
 fn doubtful_boundaries() {
     let sample = Trial::new(Algorithm::Angle, Verify::Sample);
@@ -54,7 +54,7 @@ fn doubtful_boundaries() {
 
 /// Are all remapped sectors counted, by translation and by timing?
 #[test]
-fn a_remapped_sector_is_counted() {
+fn remapped_sectors_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let has_moved = |drive: &RandomDrive| drive.verifies && !drive.remapped_lbns().is_empty();
     let drive = (0..100)

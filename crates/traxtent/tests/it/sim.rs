@@ -293,8 +293,8 @@ fn partial_sector_writes() {
     assert_eq!(native["partial_sector_writes"], 0);
 }
 
-/// Do the shares of requests served by the buffer alone, and together with the media, match the
-/// log?
+/// Do the shares of requests served from the buffer alone, and from the buffer and the media
+/// together, match the log?
 #[test]
 fn shares_of_the_buffer() {
     let folder = tempfile::tempdir().unwrap();

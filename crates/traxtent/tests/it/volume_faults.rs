@@ -340,7 +340,7 @@ fn the_first_scrub_is_a_sync() {
 }
 
 /// Fault 5: the journal has no bound. Is a journal that would take too long to recover refused, and
-/// does the largest permitted one still open?
+/// can a volume with the largest permitted one be assembled?
 #[test]
 fn a_journal_without_bound() {
     let folder = TempDir::new().unwrap();
