@@ -1,4 +1,5 @@
-//! The checks of a layout's description, on both sides of each bound.
+//! The checks of a layout's description, on both sides of each bound. Also, the runs of moved LBNs
+//! and the reach of the search for spares.
 
 use traxtent_model::geometry::{
     Geometry, GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, ZoneSpec,
@@ -62,7 +63,7 @@ fn zones_of_one_surface_are_disjoint() {
 }
 
 /// Is a replacement for a bad track refused if it holds LBNs, replaces another track or has a
-/// different size? Is it accepted if the description allows shared places?
+/// different size? Is one that holds LBNs accepted if the description allows shared places?
 #[test]
 fn a_replacement_must_be_free() {
     let with = |remaps: &[(u64, u64)]| {

@@ -1,4 +1,4 @@
-//! Published layouts, large drives, and descriptions that must be refused.
+//! Published layouts, a large drive, moved LBNs, and descriptions that must be refused.
 
 use traxtent_model::geometry::{
     BranchSpec, Child, Geometry, GeometrySpec, MovedSpec, Occupant, Order, PerSurface, Place, Skew,
@@ -229,8 +229,8 @@ fn impossible_descriptions_are_refused() {
     }
 }
 
-/// Is a tree refused if it is too large or too deep, lists a sector twice, leaves the drive, or
-/// contains itself?
+/// Is a tree refused if it interleaves too many instances, is too deep, lists a sector twice,
+/// leaves the drive, or contains itself?
 #[test]
 fn impossible_trees_are_refused() {
     let track = TrackSpec {

@@ -267,7 +267,7 @@ fn compare(spec: &GeometrySpec, geometry: &Geometry, branches: &[Vec<Listed>], c
         });
     }
     assert_eq!(geometry.track_count(), count, "{case}");
-    // A shortened branch is divided into several zones.
+    // A shortened branch may be divided into several zones.
     let root = tree.nodes.last().unwrap();
     if root.iter().all(|branch| branch.total_sectors.is_none()) {
         assert_eq!(geometry.zones(), zones, "{case}");
@@ -302,8 +302,8 @@ fn compare(spec: &GeometrySpec, geometry: &Geometry, branches: &[Vec<Listed>], c
 }
 
 /// Do random trees with steps in all directions, tracks in parts, shortened branches and slips
-/// agree with their tracks listed one by one? Are those that leave the drive or list a sector twice
-/// refused, and no others?
+/// agree with their tracks listed one by one? Are those that leave the drive refused, and those
+/// that list a sector twice unless places may be shared, and no others?
 #[test]
 fn random_trees_equal_a_list_or_are_refused() {
     let (mut built, mut refused) = (0, BTreeMap::<String, u32>::new());

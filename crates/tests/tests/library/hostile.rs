@@ -1,4 +1,4 @@
-//! Hostile descriptions, in most of which a few bytes describe a large amount of data. Each was
+//! Hostile input, most of which describes a large amount of data in a few bytes. Each case was
 //! found by fuzzing or by analysis, and is refused before it costs memory or time.
 
 use traxtent_disksim::load_system;

@@ -269,8 +269,8 @@ fn a_table_is_joined_by_lines() {
     assert_near(mechanics.seek_curve(true).time(7), 2.0, 1e-9);
 }
 
-/// Is the time of a move the longer of seek and head switch, plus, for a write, a settling time
-/// that may be negative?
+/// Is the time of a move the longer of seek and head switch? Is the settling time added before a
+/// write, even if it is negative, without a total below zero?
 #[test]
 fn seek_and_head_switch_overlap() {
     let moved = |settle: f64, cylinder: u32, surface: u16, write: bool| {

@@ -53,8 +53,8 @@ fn figures_are_set_by_their_path() {
 }
 
 /// Can SCSI properties be set on a profile that does not state them, and do they survive a round
-/// trip through text? Does a profile that states only the defaults stay unchanged? Are SCSI values
-/// out of bounds refused?
+/// trip through text? Does setting a default value leave the profile unchanged? Are SCSI values out
+/// of bounds refused?
 #[test]
 fn the_scsi_table_may_be_left_out() {
     let profile = base();

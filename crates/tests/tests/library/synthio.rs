@@ -120,7 +120,7 @@ fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
 /// With one processor, does only the last of three open generators issue requests, at its own rate?
 /// With one processor each, do all three issue requests in parallel?
 #[test]
-fn open_generators_on_one_processor() {
+fn open_generators() {
     let opened = run(
         &spec(1, vec![generator(0), generator(1), generator(2)]),
         1,

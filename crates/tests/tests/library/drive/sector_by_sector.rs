@@ -617,8 +617,8 @@ fn reads_equal_a_simulation() {
     }
 }
 
-/// Do reads that continue a current read-ahead agree with the simulation, within a sector and on
-/// the way to the next track?
+/// Do reads that continue a read-ahead in progress agree with the simulation, within a sector and
+/// on the way to the next track?
 #[test]
 fn reads_that_join_read_ahead_equal_a_simulation() {
     let mut joined = 0;

@@ -164,8 +164,8 @@ fn strategy() -> impl proptest::strategy::Strategy<Value = AllocatorKind> {
 }
 
 proptest! {
-    /// Is every allocation the closest of its kind, never of an excluded block or one in use, and
-    /// does the accounting equal a recount after each step?
+    /// Is every allocation the closest of its kind, and free before? Does the traxtent allocator
+    /// use no excluded block? Does the accounting equal a recount after each step?
     #[test]
     fn agrees_with_a_list(partition in partition(), strategy in strategy(), seed in any::<u64>()) {
         let mut random = Random(seed);

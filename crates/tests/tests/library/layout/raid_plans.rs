@@ -377,7 +377,7 @@ fn the_cheaper_update_is_taken() {
 /// Is a failed member neither read nor written, and does the plan use the kind of update that works
 /// without it? Is a read refused if the remaining members are not enough for its sectors?
 #[test]
-fn degraded_writes() {
+fn degraded_plans() {
     // The failed member is written: parity is computed from the others.
     let own = plan_write(0..100, MemberSet::only(0));
     assert_eq!(plain(&own.reads), [(1, 0..100), (2, 0..100), (3, 0..100)]);

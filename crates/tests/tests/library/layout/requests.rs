@@ -33,10 +33,10 @@ fn cut_where_traxtents_touch() {
 }
 
 proptest! {
-    /// Does a request stay within the available blocks and, unless boundaries are ignored, within a
-    /// traxtent? Does a request that begins at an excluded block consist of that block alone? Does
-    /// a request begin no later than the requested blocks, and does an extended one take all
-    /// available blocks of the traxtent?
+    /// Does a request begin no later than the requested blocks, and stay within the available ones?
+    /// Unless boundaries are ignored, does it also stay within a traxtent, or consist of the
+    /// excluded block at which it begins? Does an extended one take all available blocks of the
+    /// traxtent?
     #[test]
     fn never_beyond(
         partition in partition(),

@@ -191,7 +191,7 @@ fn used(seed: u64) -> (LogConfig, Worker<Device>) {
 }
 
 /// If bits are flipped, is the log either refused with a one-line error or opened with a correct
-/// segment table, without a panic? Even if the checksums match the damaged bytes?
+/// segment table, without a panic? Does this hold even if the checksums match the damaged bytes?
 #[test]
 fn damaged_logs() {
     let map = small_map();

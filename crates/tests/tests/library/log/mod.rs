@@ -1,4 +1,5 @@
-//! The log-structured layout: the data it keeps, its costs, and its state after power cuts.
+//! The log-structured layout: the data it keeps, its format, its segments, and its state after
+//! power cuts.
 
 mod crashes;
 mod device;

@@ -91,8 +91,8 @@ impl<D: Perform> Worker<D> {
         worker
     }
 
-    /// Carries out the log's operations. If `syncs` is true, a sync has been requested. It is
-    /// complete after the first flush.
+    /// Carries out the log's operations. If `syncs` is true, a sync or a checkpoint has been
+    /// requested. The changes so far are durable after its first flush.
     fn drain(&mut self, mut syncs: bool) {
         while let Some(op) = self.log.next_op() {
             let (reads, flushes) = (matches!(op, LogOp::Read { .. }), op == LogOp::Flush);

@@ -298,8 +298,8 @@ fn geometry_is_reported() {
     assert_eq!(device.bytes("1a 08 3f 00 05 00", &[]), all[..5]);
 }
 
-/// Are reads served from the buffer with RCD = 0, and do they take exactly one revolution with
-/// RCD = 1? A revolution of the drive takes 10 ms.
+/// Are repeated reads served from the buffer with RCD = 0, and do they take exactly one revolution
+/// with RCD = 1? A revolution of the drive takes 10 ms.
 #[test]
 fn rcd_switches_read_hits() {
     let read = "28 00 00 00 00 00 00 00 01 00";

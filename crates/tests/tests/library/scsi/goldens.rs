@@ -1,6 +1,6 @@
 //! Bytes published by others: sg3_utils' examples in its directory `inhex`, most of them captured
-//! from Linux's scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual,
-//! Rev. J.
+//! from Linux's scsi_debug, and layouts printed in manuals and standards. "The manual" is Seagate's
+//! SCSI Commands Reference Manual, Rev. J.
 
 use traxtent_model::geometry::Place;
 use traxtent_scsi::diagnostic::{TranslateRequest, Translation};

@@ -307,8 +307,8 @@ proptest! {
         }
     }
 
-    /// Do capacities decode to themselves? Does READ CAPACITY(10) state at most 32 bits of the last
-    /// LBN?
+    /// Do capacities decode to themselves? Does READ CAPACITY(10) state the last LBN, or FFFFFFFFh
+    /// if it exceeds 32 bits?
     #[test]
     fn capacity_round_trips(
         (last_lbn, logical_bytes) in any::<(u64, u32)>(),
@@ -321,7 +321,8 @@ proptest! {
         prop_assert_eq!(ten.logical_bytes, logical_bytes);
     }
 
-    /// Is the physical sector the logical one if its size exceeds 32 bits, for every exponent?
+    /// If the size of a physical sector exceeds 32 bits, is that of a logical one returned instead,
+    /// for every exponent?
     #[test]
     fn physical_sectors_fit_32_bits(logical_bytes in any::<u32>(), physical_exponent: u8) {
         let capacity = Capacity { logical_bytes, physical_exponent, ..Capacity::default() };

@@ -9,7 +9,7 @@ use traxtent_workload::{TraceFormat, TraceOptions, TraceReader, TraceRecord};
 
 use super::{failure, read};
 
-/// Returns first sector, arrival and measured time of each record, in µs.
+/// Returns the first sector of each record, and its arrival and measured time in µs.
 fn times(records: &[TraceRecord]) -> Vec<(u64, u64, Option<u64>)> {
     let us = |ps: u64| ps / 1_000_000;
     let one = |record: &TraceRecord| {

@@ -74,7 +74,7 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
-/// Returns a log of three requests that completed in a different order than they were issued.
+/// Returns a log of three requests in order of completion, which is not the order of their issue.
 fn request_log() -> String {
     let row = |number, what: &str, issued: &str, measured: &str| {
         format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured}\n")
