@@ -375,9 +375,9 @@ mod tests {
     use super::*;
     use crate::layers::LogicalVolume;
 
-    /// Is a layer on a volume whose places are unknown not taken for one on a drive?
+    /// Is a volume whose places are unknown not taken for a drive?
     #[test]
-    fn volumes_without_places_are_no_drives() {
+    fn volumes_without_places_are_not_drives() {
         let volume = Layer {
             name: "group/volume".to_owned(),
             node: None,

@@ -39,8 +39,8 @@ const BLOCKS_MAX: u64 = 1 << 32;
 /// The number of blocks that the last group must have in addition to those that its tables need.
 /// Otherwise mke2fs drops the group.
 const LAST_GROUP_BLOCKS_MIN: u64 = 50;
-/// Groups are made smaller if there would be more bytes per inode than this and than requested.
-/// The value is the default of mke2fs for huge disks.
+/// Groups are made smaller if the number of bytes per inode would exceed both this and the
+/// requested number. The value is the default of mke2fs for huge disks.
 const INODE_RATIO_MAX: u64 = 65_536;
 /// The maximum factor by which groups are made smaller.
 const GROUPS_SMALLER_MAX: u32 = 64;

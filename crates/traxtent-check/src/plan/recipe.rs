@@ -84,7 +84,7 @@ pub struct BadBlockFile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackPlanError {
-    /// The block, or the sector of LUKS, is smaller than a physical sector.
+    /// The file-system block is smaller than a physical sector.
     #[error(
         "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use block={physical_bytes}"
     )]

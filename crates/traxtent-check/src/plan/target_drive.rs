@@ -65,10 +65,10 @@ impl fmt::Display for StartReason {
         f.write_str(match self {
             StartReason::TrackOnGrid => "a track begins there, on the grid of 1 MiB",
             StartReason::TrackOffGrid => {
-                "a track and a physical sector begin there; no track nearby begins on the grid of 1 MiB"
+                "a track and a physical sector begin there; no suitable track nearby begins on the grid of 1 MiB"
             }
             StartReason::NoTrackNearby => {
-                "it is on the grid of 1 MiB; no track nearby begins a physical sector"
+                "it is on the grid of 1 MiB; no suitable track nearby begins a physical sector"
             }
             StartReason::Grid => "it is on the grid of 1 MiB, and therefore at a physical sector",
         })
@@ -150,8 +150,8 @@ impl DriveProperties {
     }
 }
 
-/// Returns the remainder that most track boundaries leave when divided by the LBNs of a block.
-/// Blocks counted from such a boundary span two tracks least often.
+/// Returns the most frequent remainder of track boundaries divided by the LBNs of a block. Blocks
+/// counted from such a boundary span two tracks least often.
 fn best_phase(map: &TrackMap, block_lbns: u64) -> u64 {
     let mut boundaries = vec![0_u64; block_lbns as usize];
     for track in map.tracks() {

@@ -10,7 +10,8 @@ use crate::stack::{Kind, LayerId, Stack};
 /// first fix.
 ///
 /// No commands are kept on a drive with one of the `damages`, which are findings of rules that
-/// [mean damage](crate::finding::Rule::is_damage).
+/// [mean damage](crate::finding::Rule::is_damage). The notes of other findings there say to repair
+/// the damage first, except for notes without commands about a partition table.
 pub fn keep_first_commands(
     rows: &mut [ReportRow],
     damages: &[(LayerId, &'static str)],
