@@ -74,7 +74,7 @@ pub(super) fn disk_profile(
     )?;
     if !flag_or(block, "Read directly to buffer", true)? {
         warnings.push(format!(
-            "{}: sectors read into a full segment are not held back",
+            "{}: sectors are read into a full segment without waiting for room",
             place(block)
         ));
     }

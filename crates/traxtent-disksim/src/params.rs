@@ -77,7 +77,7 @@ pub struct Node {
 /// A value after a `=` or in a list.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A whole number without a decimal point or exponent.
+    /// A whole number of 64 bits without a decimal point or exponent.
     Int(i64),
     /// Any other number.
     Float(f64),
@@ -182,11 +182,11 @@ impl Node {
         }
     }
 
-    /// Returns the value as a whole number, which may be written with a decimal point.
+    /// Returns the value as a whole number, which may be a [`Value::Float`] such as 1.0 or 1e3.
     ///
     /// # Errors
-    /// Returns an error if it is not a whole number, or is written with a decimal point and not
-    /// between -2^53 and 2^53.
+    /// Returns an error if it is not a whole number, or is a [`Value::Float`] and not between -2^53
+    /// and 2^53.
     pub fn int(&self) -> Result<i64, ParamError> {
         match self.value {
             Value::Int(value) => Ok(value),

@@ -24,7 +24,7 @@ struct Extent {
 
 /// A zone, which determines the sectors and skews of its tracks.
 struct Zone {
-    /// The first and the last one.
+    /// The first and the last cylinder.
     cylinders: (u32, u32),
     slots: u32,
     zone_skew_turns: f64,
