@@ -331,8 +331,8 @@ const FLAGS: [(u32, &str); 6] = [
 /// `FS_EXTENT_FL`: the file has extents.
 const HAS_EXTENTS: u32 = 0x0008_0000;
 
-/// Returns the reason why exchanges on an ext4 would not survive a crash, if any, according to its
-/// superblock.
+/// Returns the reason why exchanges on an ext4 file system would not survive a crash, if any,
+/// according to its superblock.
 ///
 /// With fast commits, an fsync records changes of single files, but not exchanges. After a power
 /// cut, the replay then damages files and the file system (Linux 6.18).

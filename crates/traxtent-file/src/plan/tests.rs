@@ -133,8 +133,8 @@ fn moves_keep_the_content() {
 }
 
 /// If whole tracks are free, is the goal missed by at most a part of a track for each run between
-/// holes? Do the tracks that are whole stay if the goal is reached without them? Does realigning
-/// again never reduce the share on whole tracks, and soon find nothing to do?
+/// holes? Do the tracks that are whole stay if the goal is reached without moving them? Does
+/// realigning again never reduce the share on whole tracks, and soon find nothing to do?
 #[test]
 fn free_tracks_are_used_and_whole_tracks_stay() {
     for seed in 0..repeats(1000) {
@@ -217,7 +217,7 @@ fn the_goal_is_nearly_reached_on_a_drive() {
 /// Does a plan on irregular tracks, whose result can only be estimated, lose at most a track for
 /// each stretch, and do such plans gain on the whole?
 #[test]
-fn irregular_tracks_do_no_harm() {
+fn irregular_tracks_gain_overall() {
     let (mut before, mut after) = (0, 0);
     for seed in 0..repeats(500) {
         let mut rng = Rng::new(seed);
