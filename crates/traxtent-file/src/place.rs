@@ -1,8 +1,8 @@
 //! The drives below a mounted file system, and the place of its bytes on them.
 //!
 //! Partitions, linear and mirrored devices, RAID-0 and opened encrypted volumes are supported. A
-//! mirror is represented by its first member. Devices with parity and thin volumes are not
-//! supported.
+//! mirror is represented by its first member. Other devices, such as RAID-5, RAID-10 and thin
+//! volumes, are not supported.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
