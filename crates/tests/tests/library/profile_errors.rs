@@ -13,7 +13,7 @@ fn base() -> Profile {
 
 /// Can values of each type be set by their paths?
 #[test]
-fn figures_are_set_by_their_path() {
+fn values_are_set_by_their_paths() {
     assert_eq!(
         base()
             .with_value("mechanics.rpm", "15000")
@@ -108,7 +108,7 @@ fn the_scsi_table_may_be_left_out() {
 
 /// Does setting any value to itself change nothing?
 #[test]
-fn a_figure_set_to_itself_changes_nothing() {
+fn a_value_set_to_itself_changes_nothing() {
     let profile = base();
     let table = toml::Value::try_from(&profile).unwrap();
     for path in profile.value_paths() {
@@ -278,7 +278,7 @@ fn syntax_errors_name_their_line() {
 /// Is a value without provenance refused? Is a provenance entry refused if it covers no value, or
 /// has no source or an unknown kind of source? Does the longest matching path apply?
 #[test]
-fn every_figure_has_an_origin() {
+fn every_value_has_an_origin() {
     let with = |entries: &[(&str, &str)]| {
         let entries = entries
             .iter()

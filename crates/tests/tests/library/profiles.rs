@@ -97,9 +97,9 @@ fn every_drive_loads_and_round_trips() {
         let (profile, geometry) = drive(name);
         assert_eq!(profile.name, name);
         assert!(geometry.capacity().0 > 0);
-        let figures = profile.value_paths();
-        let tally = profile.provenance.tally(figures.iter().map(String::as_str));
-        assert_eq!(tally.iter().sum::<usize>(), figures.len(), "{name}");
+        let paths = profile.value_paths();
+        let tally = profile.provenance.tally(paths.iter().map(String::as_str));
+        assert_eq!(tally.iter().sum::<usize>(), paths.len(), "{name}");
         let again = Profile::from_toml(&profile.to_toml()).unwrap();
         assert_eq!(again, profile, "{name}");
         let commented = Profile::from_toml(&profile.to_commented_toml("a\nheading")).unwrap();

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Returns the path of a file of reference data, given relative to its directory `data`. If the
-/// file is missing, prints a line and returns `None`.
+/// Returns the path of a file of reference data. `relative` is its path within the directory `data`
+/// of the reference data. If the file is missing, prints a line and returns `None`.
 pub(crate) fn path(relative: &str) -> Option<PathBuf> {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let shared =

@@ -54,7 +54,7 @@ fn quantiles_are_within_their_stated_error() {
 
 /// Does merging two samples give the result of a single stream, whichever of them is larger?
 #[test]
-fn merging_is_one_stream() {
+fn merging_equals_a_single_stream() {
     for (a, b) in [
         (10, 20),
         (10, 40_000),

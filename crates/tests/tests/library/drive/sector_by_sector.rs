@@ -526,8 +526,8 @@ fn with_lbns(lbn: u64, begun: &[u64]) -> Vec<(u64, u64)> {
 
 fn describe(case: &Case, seed: u64) -> String {
     format!(
-        "seed {seed}: {} slots, bus {}, command {}, preparation {}, connect {}, {}, \
-         disconnect {}, hold {}, {}, zero-latency {}, segment {}, watermark {}",
+        "seed {seed}: {} slots, bus {}, command {}, preparation {}, connect {}, reconnect {}, \
+         disconnect {}, hold {}, always {}, zero-latency {}, segment {}, watermark {}",
         case.slots,
         case.bus,
         case.command,

@@ -213,7 +213,7 @@ proptest! {
     /// between or after the writes, are unreadable for a while, and are rebuilt. The parity of some
     /// arrays has not been made before.
     #[test]
-    fn an_array_is_a_drive(
+    fn an_array_keeps_the_data_written_last(
         array in any_array(),
         seed: u64,
         positioning in 0..30_u64,
@@ -276,9 +276,9 @@ proptest! {
         }
     }
 
-    /// Does a verification plan correct every difference, and change nothing else?
+    /// Does a verification plan restore a damaged replica or parity chunk, and change nothing else?
     #[test]
-    fn verifying_finds_every_difference(array in any_array(), seed: u64, unsynced: bool) {
+    fn verifying_restores_replicas_and_parity(array in any_array(), seed: u64, unsynced: bool) {
         let mut rng = Rng::new(seed);
         let mut bytes = Bytes::new(&array, PLANNER, unsynced, &mut rng);
         let capacity = array.capacity().0;

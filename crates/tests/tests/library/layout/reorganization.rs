@@ -110,8 +110,9 @@ proptest! {
         }
     }
 
-    /// On-line reorganization: does each step stay within its budget and have the properties of
-    /// plans, while files are created and deleted between the steps?
+    /// On-line reorganization: does each step stay within its budget, keep every block of every
+    /// file, use no excluded block, and leave the accounting correct, while files are created and
+    /// deleted between the steps?
     #[test]
     fn steps_between_changes(partition in partition(), full in 0.2..0.95_f64, budget in 1..50_u64, seed in any::<u64>()) {
         let mut random = Random(seed);
@@ -143,7 +144,7 @@ proptest! {
 
     /// Are parts of a file found and replaced as in a list of its blocks?
     #[test]
-    fn files_are_lists(
+    fn files_behave_like_lists(
         extents in prop::collection::vec((0..90_u64, 0..9_u64), 1..12),
         from in 0..60_u64, size in 0..30_u64, to in 100..200_u64,
     ) {

@@ -256,7 +256,7 @@ fn stamp(bytes: &[u8]) -> Stamp {
     stamp
 }
 
-/// Asserts that the segment table agrees with a recount.
+/// Asserts that the numbers of live blocks in the segment table agree with a recount.
 pub(super) fn assert_accounts(log: &Log) {
     let table: Vec<u32> = log.segments().iter().map(|segment| segment.live).collect();
     assert_eq!(table, log.recount());

@@ -1,4 +1,4 @@
-//! Our bytes decoded by another program: sg3_utils, the reference implementation of these formats.
+//! Our bytes decoded by another implementation of these formats: the programs of sg3_utils.
 
 use std::io::Write;
 use std::path::Path;

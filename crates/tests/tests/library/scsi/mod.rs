@@ -1,4 +1,5 @@
-//! SCSI byte formats, compared with published bytes, with other programs, and with themselves.
+//! SCSI byte formats, compared with published bytes, with other programs, and with themselves; and
+//! the model drive as a SCSI device.
 
 mod device;
 mod goldens;

@@ -40,7 +40,7 @@ fn no_read_is_stale() {
         lossy += user.lossy;
         (0..4).for_each(|kind| plans[kind] += user.plans[kind]);
     }
-    // Asserts that crashes had an effect, and that every kind of plan was carried out.
+    // Asserts that crashes had an effect, and that plans of each counted kind were carried out.
     assert!(
         crashes > 800 && lossy * 20 > crashes,
         "{crashes} crashes, {lossy} with a loss"

@@ -40,7 +40,8 @@ pub(super) struct User {
     pub(super) crashes: u64,
     /// The number of crashes that lost data which had not been flushed.
     pub(super) lossy: u64,
-    /// The number of plans by kind: splits, merges, closes, resyncs.
+    /// The number of plans by kind: splits; merges and preparations of writes; closes; resyncs.
+    /// Those for trims are not counted.
     pub(super) plans: [u64; 4],
 }
 

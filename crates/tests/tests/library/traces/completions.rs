@@ -97,7 +97,7 @@ fn blkparse_dispatches_and_completions() {
     }
 }
 
-/// Does a completion end every queued request that was merged into it, and only these?
+/// Does a completion end every queued request that was merged into the completed one, and no other?
 #[test]
 fn blkparse_queued_requests_that_were_merged() {
     let found = blkparse(
