@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(MapFile::read(text.as_bytes()).unwrap(), file);
     }
 
-    /// Is every altered byte and every truncation detected?
+    /// Is any altered byte, and any truncation, within the first 400 bytes detected?
     #[test]
     fn damage_is_noticed(at in 0..400_usize, flip in 1..=255_u8) {
         let text = small().to_text();

@@ -446,7 +446,7 @@ fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     }
 }
 
-/// Does each seed still give the requests and times that it gave in earlier versions?
+/// Does each workload still give the requests and times that it gave in earlier versions?
 #[test]
 fn goldens() {
     let tracks = Tracks::new(5000);

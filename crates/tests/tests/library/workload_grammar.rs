@@ -15,7 +15,7 @@ fn refusal(text: &str) -> String {
     text.parse::<WorkloadSpec>().expect_err(text).to_string()
 }
 
-/// Are binary and decimal units of bytes read, with prefixes in either case and up to the terabyte?
+/// Are binary and decimal units of bytes read, with `k` in either case, and up to the terabyte?
 #[test]
 fn units_of_bytes() {
     for (size, bytes) in [

@@ -148,8 +148,8 @@ const MISSED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Do the fitted profiles of all built-in drives meet the bounds, except for those listed as
-/// misses?
+/// Do the fitted profiles of all built-in drives that rotate meet the bounds, except for those
+/// listed as misses?
 #[test]
 fn fitted_profiles_of_all_drives() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
@@ -363,8 +363,8 @@ fn seek_curves() {
     }
 }
 
-/// Is the layout order of each built-in drive of up to a million tracks found, with its surfaces
-/// and width, if the drive translates addresses?
+/// Is the layout order of each rotating built-in drive of up to a million tracks found, with its
+/// surfaces and width, if the drive translates addresses?
 #[test]
 fn layout_orders_are_found() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {

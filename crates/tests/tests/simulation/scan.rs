@@ -184,7 +184,7 @@ fn drives() -> impl Iterator<Item = Drive> {
     built_in.chain(files.map(|file| Drive::specified(&file)))
 }
 
-/// Asserts that a drive's layout is found exactly.
+/// Asserts that a drive's layout is found exactly in a region.
 #[track_caller]
 fn exact(drive: &Drive, region: Region) -> Scan {
     let scan = scan(drive, region);

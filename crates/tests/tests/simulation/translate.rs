@@ -101,8 +101,9 @@ fn exact(drive: &Drive, algorithm: Algorithm) -> Probed {
     probed
 }
 
-/// Is every reference model recovered exactly? Does `walk` need as many translations as paper T
-/// states, and does `tree` stay within its bounds of translations and time?
+/// Is every reference model recovered exactly? On the Atlas 10K, does `walk` need as many
+/// translations as paper T states? Does `tree` stay within its bounds of translations and, on two
+/// drives, of time?
 #[test]
 fn reference_models() {
     for name in MODELS {
@@ -127,8 +128,8 @@ fn reference_models() {
     }
 }
 
-/// Does the method of paper Q also find every track of a model, translating LBN by LBN where track
-/// sizes change?
+/// Does the method of paper Q, which translates LBN by LBN where track sizes change, also find
+/// every track of the models other than `wd4tb`?
 #[test]
 fn reference_models_by_jumps() {
     for name in MODELS.iter().filter(|name| !name.contains("wd4tb")) {
@@ -175,7 +176,7 @@ fn reference_models_by_dixtrac() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// Does `tree` stay exact on the reference models without their defect lists?
+/// Does `tree` stay exact on four reference models without their defect lists?
 #[test]
 fn without_defect_lists() {
     for name in ["atlas10k", "barracuda", "ibm18es", "maxtor300g/maxtor300g"] {

@@ -3,8 +3,8 @@
 //! Each measured trace has up to 10,000 requests and the time that the real drive took for each. It
 //! is replayed semi-closed through the drive that DiskSim's files describe. The demerit is the RMS
 //! horizontal distance between the two distributions of service times (Ruemmler and Wilkes, "An
-//! introduction to disk drive modeling", 1994). The bound is what DiskSim itself achieves on the
-//! same files, so nothing here is tuned to a trace.
+//! introduction to disk drive modeling", 1994). No parameter is fitted to a trace, and the bound is
+//! what DiskSim itself achieves on the same files.
 
 use std::path::Path;
 

@@ -158,8 +158,8 @@ fn no_hostile_round_beats_the_bound() {
     for drive in drives() {
         let geometry = &drive.geometry;
         let (name, tracks) = (&drive.profile.name, geometry.track_count());
-        // Whole tracks on the entire drive: their sectors are longest in the innermost zone, their
-        // bus transfers in the outermost.
+        // Whole tracks on the entire drive: a sector takes longest in the innermost zone, and the
+        // bus transfer of a track in the outermost.
         let zones = [0, geometry.zones().len() as u32 - 1];
         let io = Placement::Aligned { tracks: 1 };
         let bound = |streams| {

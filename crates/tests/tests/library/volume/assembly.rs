@@ -15,7 +15,7 @@ use traxtent_volume::{
 use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, interleave, wait};
-use super::setup::{Setup, assembled, open, setup_of, setup_with_journal, surveyed};
+use super::setup::{Setup, assembled, open, setup_of, setup_with_journal, usable_pairs};
 
 /// Returns the superblock of member `index` of a RAID-5 of three members. It marks the members in
 /// `failed` as failed.
@@ -374,7 +374,7 @@ fn run_life(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
         let memory = Memory::new(drives, Some(rng.split()));
         let last_round = RefCell::new(ended);
         let task = async {
-            let superblock = assembled(&made.array, surveyed(&&memory).await);
+            let superblock = assembled(&made.array, usable_pairs(&&memory).await);
             let array = made.array.clone();
             let volume = Volume::open(array, &memory, superblock, WriteHole::Closed);
             let volume = volume.await.unwrap();
@@ -667,7 +667,8 @@ fn the_second_superblock_of_a_member_that_grew() {
         if destroyed.end > SECTOR {
             continue;
         }
-        // Without the other members, the remains of the first superblock must give its place.
+        // Without the other members, only the remains of the first superblock can tell where the
+        // second one is.
         let alone = pairs_of(&drives[..1]);
         let suffices = destroyed.end <= 128;
         assert_eq!(alone[0].second.is_ok(), suffices, "{destroyed:?}");
@@ -675,8 +676,8 @@ fn the_second_superblock_of_a_member_that_grew() {
 }
 
 /// Before the initial sync, is marking a member as failed refused, and is a start without a member
-/// refused unless it is forced? Does a forced start keep the written data, and need no force the
-/// next time?
+/// refused unless it is forced? Does a forced start keep the written data, and does the next start
+/// need no force?
 #[test]
 fn a_start_without_a_member_before_the_sync() {
     let mut rng = Rng::new(4);
@@ -696,7 +697,7 @@ fn a_start_without_a_member_before_the_sync() {
     );
     wait(volume.stop()).unwrap();
     memory.drives.borrow_mut()[1].gone = true;
-    let mut assembly = assemble(&wait(surveyed(&&memory)), true).unwrap();
+    let mut assembly = assemble(&wait(usable_pairs(&&memory)), true).unwrap();
     let stripes = made.array.stripes();
     let refused = assembly.check_synced(stripes, false);
     assert_eq!(
@@ -712,7 +713,7 @@ fn a_start_without_a_member_before_the_sync() {
     wait(volume.read(Lbn(0), &mut read)).unwrap();
     assert!(read == data);
     wait(volume.stop()).unwrap();
-    let mut again = assemble(&wait(surveyed(&&memory)), false).unwrap();
+    let mut again = assemble(&wait(usable_pairs(&&memory)), false).unwrap();
     assert_eq!(again.check_synced(stripes, false), Ok(()));
 }
 
@@ -753,9 +754,9 @@ fn a_broken_volume_keeps_its_journal() {
 }
 
 /// If both members that take a journal record refuse it, does the write succeed on the third member
-/// of a RAID-1, and is a volume that needs the two broken?
+/// of a RAID-1? Are a RAID-1 of two members and a RAID-5 then broken?
 #[test]
-fn a_record_that_no_member_takes() {
+fn a_record_that_both_members_refuse() {
     for (level, members) in [(Level::Raid1, 3), (Level::Raid1, 2), (Level::Raid5, 4)] {
         let made = setup_of(level, members, &mut Rng::new(5));
         let memory = Memory::new(made.drives.clone(), None);

@@ -621,8 +621,8 @@ fn a_table_that_cannot_be_written() {
     );
 }
 
-/// Does a survey decode to itself, and is a survey refused that is truncated or has more tracks
-/// than the map?
+/// Does an encoded survey decode to the same survey? Is one refused that is truncated, or that
+/// extends beyond the last track of the map?
 #[test]
 fn surveys_round_trip() {
     let survey = Survey {

@@ -19,7 +19,7 @@ use traxtent_volume::superblock::MemberState;
 use traxtent_volume::{Repair, Volume, VolumeError, WriteHole};
 
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
-use super::setup::{Setup, assembled, open, setup, surveyed};
+use super::setup::{Setup, assembled, open, setup, usable_pairs};
 
 /// The largest number of pending writes for which states are selected from all subsets, without
 /// repetition.
@@ -194,7 +194,7 @@ enum Event {
     BadSectors,
 }
 
-/// The events to draw from, all with the same probability.
+/// The events to draw from. Each entry has the same probability.
 const EVENTS: [Event; 8] = [
     Event::Calm,
     Event::Calm,
@@ -449,7 +449,7 @@ async fn open_later<'a>(
     memory: &'a Memory,
     hole: WriteHole,
 ) -> Option<Volume<&'a Memory>> {
-    let superblock = assembled(array, surveyed(&memory).await);
+    let superblock = assembled(array, usable_pairs(&memory).await);
     Volume::open(array.clone(), memory, superblock, hole)
         .await
         .ok()

@@ -7,7 +7,7 @@ use traxtent_volume::superblock::MemberState;
 use traxtent_volume::{Fault, Repair, Scrubbed, Volume, VolumeError, WriteHole};
 
 use super::memory::{Memory, SECTOR, wait};
-use super::setup::{Setup, assembled, open, setup_of, surveyed};
+use super::setup::{Setup, assembled, open, setup_of, usable_pairs};
 
 /// Repairs everything that needs no decision about which side is right.
 const SECTORS: Repair = Repair {
@@ -215,7 +215,7 @@ fn a_volume_open_for_reading_is_not_written() {
         drop(volume);
         flip(&memory, 1, place(&made, 0, 1, 0));
         let before = data_of(&made, &memory);
-        let superblock = assembled(&made.array, wait(surveyed(&&memory)));
+        let superblock = assembled(&made.array, wait(usable_pairs(&&memory)));
         let volume = Volume::open_to_read(made.array.clone(), &memory, superblock).unwrap();
         assert_eq!(wait(volume.sync(0)).unwrap_err(), VolumeError::ReadOnly);
         for repair in [SECTORS, PARITY] {

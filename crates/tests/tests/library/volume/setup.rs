@@ -107,8 +107,8 @@ pub(super) fn setup_with_journal(level: Level, count: usize, journal: u64, rng: 
     }
 }
 
-/// Returns the superblocks of the drives with at least one that can be read.
-pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
+/// Returns the pairs of superblocks of those drives on which at least one of the two is usable.
+pub(super) async fn usable_pairs(memory: &&Memory) -> Vec<SuperblockPair> {
     let device = |drive: &Drive| {
         let sectors = drive.visible.len() / SECTOR;
         (Sectors(sectors as u64), SECTOR as u32)
@@ -141,6 +141,6 @@ pub(super) fn open<'a>(
     memory: &'a Memory,
     hole: WriteHole,
 ) -> Result<Volume<&'a Memory>, VolumeError> {
-    let superblock = assembled(array, wait(surveyed(&memory)));
+    let superblock = assembled(array, wait(usable_pairs(&memory)));
     wait(Volume::open(array.clone(), memory, superblock, hole))
 }

@@ -335,7 +335,7 @@ fn outstanding() {
     }
 }
 
-/// Does a request of 1 MiB reach the drive whole, and is a larger one split at that size?
+/// Do requests of 4 MiB reach the drive in parts of up to 1 MiB, with the right data?
 fn large_requests() {
     let server = Server::start("drive=512e");
     let file = server.open(OFlags::DIRECT);
