@@ -190,7 +190,7 @@ fn intervals_contain_the_truth() {
 }
 
 /// Changes settings of a drive's buffer. In the part held out, does a calibration reduce the
-/// disagreements on hits to at most a tenth?
+/// disagreements on hits to at most a tenth? Outside a soak, only the first change is tried.
 #[test]
 fn buffers_are_found() {
     let start = builtin("atlas10k").unwrap();

@@ -36,7 +36,8 @@ fn luks(stack: &traxtent_check::Stack) -> Luks {
     luks.clone()
 }
 
-/// Do version, sector size and start of the data match what cryptsetup prints, for both versions?
+/// For both versions, are the version and the sector size found, and does the start of the data
+/// match what cryptsetup prints?
 #[test]
 fn header_matches_luks_dump() {
     let cryptsetup = tool!("cryptsetup");

@@ -135,7 +135,7 @@ impl Drop for Mount {
 
 /// Do the extents from the kernel's FIEMAP hold the bytes of files on mounted ext4 and XFS: in one
 /// piece, in many pieces, with holes, and with allocated but unwritten space? Are a folder and a
-/// file without a block device refused?
+/// file that is not on a block device refused?
 #[test]
 fn extents_of_mounted_files_hold_the_bytes() {
     let (mke2fs, mkfs_xfs) = (tool!("mke2fs"), tool!("mkfs.xfs"));

@@ -1,5 +1,5 @@
-//! A gallery of aligned and misaligned images made by real tools. Is each misaligned one reported
-//! at the right layer, and no aligned one? What do other tools report for them?
+//! A gallery of correct and faulty images made by real tools. Is each faulty one reported at the
+//! right layer, and no correct one? What do other tools report for them?
 
 mod arrays;
 pub(crate) mod cases;
@@ -100,7 +100,7 @@ fn create_all(folder: &Path) -> Vec<(&'static Case, CreatedCase)> {
     all
 }
 
-/// Is each misaligned image reported at the right layer, with a fix, and no aligned one?
+/// Is each faulty image reported at the right layer, with a fix, and no correct one?
 #[test]
 fn findings_are_as_expected() {
     let folder = tempfile::tempdir().unwrap();
