@@ -12,7 +12,7 @@
 //!   [`device::guard::check_unused`].
 //! - A SCSI generic node is opened for writing if that is permitted, even if it is only read. The
 //!   kernel passes all commands to it only then.
-//! - The only hand-written `unsafe` is around the ioctls of SCSI generic nodes and of ext4.
+//! - The only hand-written `unsafe` is around the ioctls for SCSI commands and of ext4.
 
 pub mod device;
 pub mod ext4;

@@ -55,8 +55,8 @@ impl BlockTarget {
     /// Opens a block device or image file for reading.
     ///
     /// # Errors
-    /// Returns an error if the path does not exist, is not readable, or names neither a block
-    /// device nor a file, or if the device is shorter than one sector.
+    /// Returns an error if the path does not exist, cannot be read or measured, or names neither a
+    /// block device nor a file, or if the device is shorter than one sector.
     pub fn open(path: &Path) -> Result<BlockTarget, DeviceError> {
         let failed = |what| move |errno| DeviceError::new(path, what, errno);
         let kind = rustix::fs::stat(path).map_err(failed("read"))?;
@@ -119,9 +119,9 @@ impl BlockTarget {
     /// previous content is lost. From then on, the device is locked against other users.
     ///
     /// # Errors
-    /// Returns an error if the range is empty or beyond the end of the device, if the device cannot
-    /// be opened for writing, or if it is in use by a file system, swap, a volume, another program,
-    /// or an earlier call.
+    /// Returns an error if the range is empty or ends beyond the device, if the device cannot be
+    /// opened for writing, or if it is in use by a file system, swap, a volume or loop device,
+    /// another program, or an earlier call.
     pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
         let path = self.path.as_path();
         let capacity = self.identity.capacity.0;

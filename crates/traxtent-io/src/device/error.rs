@@ -48,7 +48,7 @@ pub enum DeviceError {
         /// The path.
         path: PathBuf,
     },
-    /// The path must not be written to.
+    /// The path must not be written to, or cannot be opened for writing.
     #[error(transparent)]
     Guarded(#[from] Refusal),
     /// The device is empty, or shorter than one sector.

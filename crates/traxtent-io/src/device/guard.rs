@@ -31,7 +31,7 @@ use futures_lite::future::block_on;
 /// that is ending, or a forked process that has not yet called exec.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The reason why a path must not be written to.
+/// The reason why a path must not be written to, or cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -200,7 +200,7 @@ pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
 
 /// Returns a description of this project's volume on a file or block device, even if its superblock
 /// is damaged or cannot be read. Returns `None` if there is no volume, or if the device cannot be
-/// opened.
+/// opened or measured.
 pub fn volume_on(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
