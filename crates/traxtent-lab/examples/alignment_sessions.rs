@@ -1,6 +1,7 @@
 //! Records and times the sessions of the alignment experiment, one after another, and prints a
-//! table: the seconds that the drive takes aligned and unaligned, and the ratio of the two. An
-//! interrupted run resumes where it stopped.
+//! table: for each phase, the seconds that the drive takes aligned and unaligned, and the ratio of
+//! unaligned to aligned. A later run with the same directory records only the sessions that it
+//! lacks.
 
 use std::path::PathBuf;
 

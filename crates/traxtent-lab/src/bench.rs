@@ -112,7 +112,7 @@ pub struct Bench {
     pub changes: Vec<(String, String)>,
 }
 
-/// The divisor of the number of requests if an approximate result is sufficient.
+/// The divisor of counts, such as numbers of requests, if an approximate result is sufficient.
 const APPROXIMATE_DIVISOR: u64 = 10;
 
 impl Bench {

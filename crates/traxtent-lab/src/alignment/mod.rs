@@ -34,7 +34,8 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
 /// The largest request, in logical sectors, that Linux sent to a SATA drive at the time of the
-/// paper (`max_sectors_kb` of 512). Present kernels send larger requests only to write zeros.
+/// paper (`max_sectors_kb` of 512). Recorded kernels have the same limit, and send larger requests
+/// only to write zeros.
 const REQUEST_MAX: u32 = 1024;
 
 /// The first sectors of the aligned and of the unaligned partition.

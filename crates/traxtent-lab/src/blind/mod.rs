@@ -7,10 +7,10 @@
 //! layout afterwards.
 //!
 //! Left out are drives that no probe can recover. If two parts of a track are so far apart, on both
-//! sides, that a head could change tracks in between, the track looks like two tracks, and vice
-//! versa. A track of a single sector looks like a remapped sector. If the first or last sector of a
-//! track were remapped to the track across that boundary, even translations would show it as
-//! belonging there.
+//! sides, that a head could change tracks in between, timing cannot distinguish them from two
+//! tracks, nor two tracks with such gaps from one. A track of a single sector looks like a remapped
+//! sector. If the first or last sector of a track were remapped to the track across that boundary,
+//! even translations would show it as belonging there.
 
 mod compare;
 mod defects;
