@@ -173,7 +173,7 @@ impl Partition {
             .or_else(|| self.first_on(track.index + 1..self.tracks.end))
     }
 
-    /// Returns the next traxtent. The time grows with the number of tracks before it that have no
+    /// Returns the next traxtent. The time grows with the number of tracks in between that have no
     /// traxtent; such tracks are smaller than two blocks.
     pub fn next(&self, traxtent: &Traxtent) -> Option<Traxtent> {
         self.first_on(traxtent.track + 1..self.tracks.end)

@@ -5,11 +5,11 @@
 //! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
 //! limits how many blocks it may move. Off-line, [`plan_reorganization`] takes such steps until
 //! nothing more can be gained. There are two kinds of step. One *aligns*: it moves the first
-//! misaligned blocks of a file into the closest traxtent that is entirely free. The other *packs*:
-//! it moves a piece into a fuller traxtent, so that other traxtents become entirely free. The
-//! sequence of steps is finite: each step that aligns permanently lengthens the aligned part of a
-//! file. Each step that packs leaves that part as it is, and increases the sum of the squares of
-//! the blocks in use in each traxtent.
+//! misaligned blocks of a file into the closest traxtent that is entirely free, or all the rest of
+//! the file into one run. The other *packs*: it moves a piece into a fuller traxtent, so that other
+//! traxtents become entirely free. The sequence of steps is finite: each step that aligns
+//! permanently lengthens the aligned part of a file. Each step that packs leaves that part as it
+//! is, and increases the sum of the squares of the blocks in use in each traxtent.
 //!
 //! Moves are only planned here. The blocks that a move writes are free before it, and those that it
 //! reads stay unchanged until the next step. A file system can therefore make each move durable
@@ -72,8 +72,7 @@ pub struct ReorganizationPlan {
 /// excluded blocks, from a layout that ignored tracks.
 ///
 /// # Errors
-/// Returns an error if two files have the same block, or if one has a block beyond the end of the
-/// partition.
+/// Returns the errors of [`adopt`].
 pub fn plan_reorganization(
     partition: &Partition,
     files: Vec<File>,

@@ -46,10 +46,11 @@ impl Reserve {
     }
 
     /// Returns all blocks of a small file, in one run. If they fit into the reserved blocks, they
-    /// follow the preceding small files. Otherwise the closest traxtent that is entirely free
-    /// becomes the reserve, and they come from its beginning. If there is no such traxtent or it is
-    /// too small, they are allocated with [`Placement::Together`]. Returns `None` if no run of free
-    /// blocks is long enough, or if `count` is 0.
+    /// follow the preceding small files. Otherwise the remaining reserved blocks are freed, the
+    /// closest traxtent that is entirely free becomes the reserve, and the file's blocks come from
+    /// its beginning. If there is no such traxtent or it is too small, they are allocated with
+    /// [`Placement::Together`]. Returns `None` if no run of free blocks is long enough, or if
+    /// `count` is 0.
     ///
     /// # Errors
     /// Returns an error if the remaining blocks were reserved with another allocator.

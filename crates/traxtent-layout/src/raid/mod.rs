@@ -9,10 +9,10 @@
 //! **Unequal tracks.** Drives of one model differ in their numbers of sectors per track (paper Q,
 //! Table 2). With [`ChunkRule::Tracks`], the n-th stripe therefore takes the n-th track of each
 //! member by size. A stripe's data chunks are no longer than its parity track: a longer track
-//! leaves its end empty. A shorter one counts as zero beyond its end. Parity moves to another
-//! member with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
-//! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
-//! docs/results/raid.md.
+//! leaves its end empty. A shorter one counts as zero beyond its end. In RAID-5, parity moves to
+//! another member with each stripe, whatever the sizes. This is the left-symmetric rotation, the
+//! default of Linux's md. [`Array::usage`] returns the data, parity and unused sectors of each
+//! member; figures are in docs/results/raid.md.
 //!
 //! A [`StripePlanner`] turns a request into [`StripePlan`]s, one per stripe. They can be carried
 //! out on simulated drives, or with data.

@@ -71,7 +71,7 @@ pub struct StripeHealth {
 }
 
 impl StripeHealth {
-    /// All members are usable.
+    /// All members are usable, and the parity is initialized.
     pub const GOOD: StripeHealth = StripeHealth {
         failed: MemberSet::NONE,
         unreadable: MemberSet::NONE,
@@ -275,8 +275,8 @@ impl StripePlanner {
     /// member has failed or could not read the chunk.
     ///
     /// # Errors
-    /// Returns an error if too many other members cannot be read, or if parity would be needed that
-    /// may not be used ([`StripeHealth::unsynced`]).
+    /// Returns an error if the level has no redundancy, if too many other members cannot be read,
+    /// or if parity would be needed that may not be used ([`StripeHealth::unsynced`]).
     pub fn rebuild(
         &self,
         stripe: &Stripe<'_>,

@@ -2,8 +2,8 @@
 //! rotational latency by their number (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method
 //! for Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
-//! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore `1
-//! / 2m` revolutions away on average. The drive needs no changes: the host places replicas
+//! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore
+//! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
 //! according to a track map, and chooses among them by predicting when each passes under the head
 //! ([`HeadTracker`]). The capacity is divided by the smallest number of partitions that a track may
 //! have.

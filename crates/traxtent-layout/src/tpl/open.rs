@@ -119,8 +119,9 @@ impl Tpl {
     /// Opens the layout that begins with the first whole track of a range.
     ///
     /// # Errors
-    /// Returns an error if there is no intact header, if the map has changed, or if both copies of
-    /// a page of the table are damaged.
+    /// Returns an error if the map does not cover the beginning of the range or has changed, if
+    /// there is no intact header or its values do not match the map, or if both copies of a page of
+    /// the table are unusable.
     pub fn open(
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,

@@ -16,7 +16,7 @@ impl Tpl {
     /// [`Tpl::is_filled`].
     ///
     /// # Errors
-    /// Returns an error if the track's data leaves no space, if it already has the most partitions,
+    /// Returns an error if the track already has the most partitions, if its data leaves no space,
     /// if not all its replicas are current, or if a plan for it is in progress.
     pub fn fill(&mut self, track: usize) -> Result<Vec<DeviceStep>, TplError> {
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
