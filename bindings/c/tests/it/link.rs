@@ -15,8 +15,9 @@ fn blocks(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Do the commands install the library where pkg-config finds it, and does a program link with the
-/// shared and with the static one? Does the latter run without the installed library?
+/// Do the commands install the library where pkg-config finds it, and link a program with the
+/// shared and with the static library? Does the program with the static library run after the
+/// installed files have been removed?
 #[test]
 fn commands_of_the_readme_work() {
     let (_, _) = (tool!("cc"), tool!("pkg-config"));

@@ -10,7 +10,8 @@ use traxtent_units::{Lbn, Rng, SimTime, Span};
 
 use crate::program::Program;
 
-/// Drives and seeds: two old drives, one with physical sectors of 4 KiB, one with a large cache.
+/// Drives and seeds: two old drives, and two with physical sectors of 4 KiB, the last of which also
+/// has a large cache.
 const CASES: &[(&str, u64)] = &[
     ("atlas10k2", 1),
     ("atlas10k2", 2),

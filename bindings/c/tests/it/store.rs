@@ -92,9 +92,9 @@ fn a_freed_disk_keeps_durable_data() {
     assert_eq!(trial.step("open-read"), "500");
 }
 
-/// Is a file that cannot hold the disk refused with the reason, and left as it is?
+/// Is a file that a disk cannot use refused with the reason, and left as it is?
 #[test]
-fn files_that_do_not_fit_are_refused() {
+fn unusable_files_are_refused() {
     let trial = trial!();
     let bytes = bytes_of_drive();
     let missing = "disk.img: no such file; use traxtent_create";
@@ -137,8 +137,8 @@ fn a_file_has_one_disk() {
     assert_eq!(trial.message("open-twice"), used);
 }
 
-/// Does a flush report that the file does not accept the data, does the data stay readable, and
-/// does the file keep its old data?
+/// Do a flush and the closing of the disk report that the file does not accept the data? Does the
+/// data stay readable until then, and does the file keep its old data?
 #[test]
 fn writes_that_fail_are_reported() {
     let trial = trial!();
