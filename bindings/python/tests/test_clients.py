@@ -131,7 +131,7 @@ def test_tables_without_times() -> None:
 
 
 def test_several_drives(command: Command, tmp_path: Path) -> None:
-    """Do devices of a trace, a table and requests go to the drives of `more`?"""
+    """Do requests for device 1, in a trace, a table or a list, go to the drive in `more`?"""
     path = tmp_path / "two.trace"
     path.write_text("".join(f"{i * 7}.0 {i % 2} {i * 100} 8 1\n" for i in range(60)))
     printed = command("sim", "atlas10k2", str(path), "--drive", "atlas10k", "--json")

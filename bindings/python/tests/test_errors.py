@@ -114,7 +114,7 @@ def test_missing_files(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_tables(columns: dict[str, Any], message: str) -> None:
-    """Is a wrong value, column or type of a table named, with its row?"""
+    """Is a missing column, a wrong type or a wrong value in a table refused with the reason?"""
     with pytest.raises(InputError, match=message):
         simulate("atlas10k2", table(**columns))
 
@@ -157,7 +157,7 @@ def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], mess
 
 
 def test_requests_check_themselves() -> None:
-    """Are requests that no drive can have refused when they are made?"""
+    """Are requests that are invalid for every drive refused when they are made?"""
     wrong: list[dict[str, Any]] = [
         {"lbn": 0, "sectors": 0},
         {"lbn": 0, "sectors": 8, "op": "erase"},
@@ -208,7 +208,7 @@ def test_workloads_of_other_types() -> None:
 
 
 def test_a_request_beyond_the_drive() -> None:
-    """Is a request beyond the drive refused, with its number?"""
+    """Is a request beyond the end of the drive refused, with its number?"""
     with pytest.raises(InputError, match=r"request 2.*ends before LBN"):
         simulate("atlas10k2", iter([Request(0, 8), Request(2**40, 8)]))
 

@@ -52,7 +52,7 @@ def test_matplotlib() -> None:
 
 
 def test_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
-    """Is progress shown as a tqdm bar if that is requested?"""
+    """Is progress shown on standard error if that is requested and tqdm is installed?"""
     pytest.importorskip("tqdm")
 
     def slow(now: float, head: object, waiting: object) -> int:
@@ -78,8 +78,8 @@ def test_sweeps_take_frames() -> None:
         assert [row["requests"] for row in table] == [2, 2]
 
 
-def test_logarithmic_plots_end_with_the_data() -> None:
-    """Does a logarithmic axis cover only shares that occur, and do two results get a legend?"""
+def test_logarithmic_plots_and_legends() -> None:
+    """Does a logarithmic plot have only shares that occur, and do two results get a legend?"""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     result = simulate("atlas10k2", "random,size=8,count=1000")
     axes = result.plot(pyplot.subplots()[1], log_y=True)

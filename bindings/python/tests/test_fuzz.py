@@ -77,7 +77,7 @@ KEYWORDS = [
 
 
 def methods(thing: Any) -> list[Callable[..., Any]]:
-    """Return the methods of an object, except the one that writes files."""
+    """Return `__repr__` and all methods that are not special, except `save`, which writes files."""
     names = [name for name in dir(thing) if not name.startswith("__") and name not in {"save"}]
     found = [getattr(thing, name) for name in names]
     found += [thing.__repr__]
@@ -113,7 +113,7 @@ def test_odd_arguments(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None
 
 
 def test_a_panic_becomes_an_exception(capfd: pytest.CaptureFixture[str]) -> None:
-    """Is a panic in Rust a TraxtentError with its message, and nothing on standard error?"""
+    """Does a panic in Rust become a TraxtentError with its message, without output on stderr?"""
     with pytest.raises(traxtent.TraxtentError, match=r"internal error: a planted panic \(.*rs:"):
         traxtent._traxtent._panic()
     assert capfd.readouterr().err == ""

@@ -47,7 +47,7 @@ def test_the_guide(
 
 
 @pytest.mark.soak
-def test_the_types_of_the_guide(tmp_path: Path) -> None:
+def test_mypy_and_ruff_accept_the_guide(tmp_path: Path) -> None:
     """Do mypy and ruff accept the code of the guide?"""
     script = tmp_path / "guide.py"
     blocks = [block["code"] for block in BLOCK.finditer(PAGE.read_text())]

@@ -71,7 +71,10 @@ def test_json_of_built_in_drives(command: Command) -> None:
 
 
 def rows() -> list[tuple[float, int, int, bool]]:
-    """Return requests of a trace: milliseconds, LBN, sectors, and whether it is a read."""
+    """Return the requests of a trace.
+
+    Each has its time in milliseconds, its LBN, its sectors, and whether it is a read.
+    """
     rng = random.Random(1)
     at = 0.0
     trace = []
@@ -218,7 +221,7 @@ def test_json_of_traces(name: str, command: Command, tmp_path: Path) -> None:
 
 
 def test_request_log(command: Command, tmp_path: Path) -> None:
-    """Does the log have the columns, types and values of the command's CSV and Parquet logs?"""
+    """Does the log have the columns and values of the command's CSV and Parquet logs?"""
     workload = "random,read=66%,size=8,count=3000,outstanding=4"
     command("sim", "atlas10k2", workload, "--log", "log.csv")
     command("sim", "atlas10k2", workload, "--log", "log.parquet")
@@ -281,7 +284,10 @@ def test_logs_with_some_measured_times(command: Command, tmp_path: Path) -> None
 
 
 def test_batches_are_the_log(command: Command) -> None:
-    """Do batches have the given number of rows and, together, the rows of the log?"""
+    """Do all batches but the last have the given number of rows, and are they together the log?
+
+    Is their result that of the command?
+    """
     workload = "random,size=8,count=1000"
     batches = traxtent.simulate_batches("atlas10k2", workload, rows=128)
     parts = [pa.record_batch(batch) for batch in batches]

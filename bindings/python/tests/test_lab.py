@@ -27,8 +27,8 @@ def test_claims_are_the_commands(command: Command) -> None:
     assert table.column_names == claims.columns
 
 
-def test_unknown_claims() -> None:
-    """Do unknown claims and wrong settings raise clear exceptions?"""
+def test_wrong_arguments() -> None:
+    """Do an unknown claim, no claim and an unknown setting raise clear exceptions?"""
     with pytest.raises(traxtent.InputError, match="X9"):
         lab.run("X9")
     with pytest.raises(traxtent.InputError, match="no claim is named"):

@@ -132,7 +132,7 @@ def rendered(name: str, notebook: Any) -> tuple[str, dict[str, bytes]]:
 
 
 def outputs(cell: Any) -> Iterator[tuple[str, str]]:
-    """Return the kinds and contents of a cell's outputs; kinds are ``text`` and ``png``."""
+    """Yield the kinds and contents of a cell's outputs; kinds are ``text`` and ``png``."""
     for output in cell["outputs"]:
         if output["output_type"] == "stream":
             yield "text", re.sub(r"[ \t]+$", "", output["text"], flags=re.MULTILINE).rstrip("\n")

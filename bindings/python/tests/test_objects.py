@@ -75,7 +75,7 @@ def picklable() -> list[Any]:
 
 
 def test_pickling() -> None:
-    """Do pickled objects come back equal, with every protocol?"""
+    """Do pickled objects come back equal, those of `picklable` with every protocol from 2 on?"""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         for thing in picklable():
             again = pickle.loads(pickle.dumps(thing, protocol))
@@ -127,7 +127,7 @@ def test_disks_are_not_pickled() -> None:
 
 
 def test_pickled_drives_need_no_files(tmp_path: Path) -> None:
-    """Does a drive of a profile come back after its file is gone?"""
+    """Does a drive that was read from a file come back after the file is gone?"""
     path = tmp_path / "my.toml"
     path.write_text(Drive("atlas10k2").to_toml())
     drive = Drive(path)
@@ -207,7 +207,7 @@ def test_maps_from_arrays_and_files(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_boundaries(boundaries: Any, error: type[Exception]) -> None:
-    """Are boundaries that are too few, or not ascending whole numbers, refused?"""
+    """Is anything but two or more ascending whole numbers within the limits refused?"""
     with pytest.raises(error):
         TrackMap.from_boundaries(boundaries)
 
@@ -274,7 +274,7 @@ def test_arrays() -> None:
 
 
 def test_disks() -> None:
-    """Does a disk keep what is flushed, and lose other writes in a power cut by its seed?"""
+    """Does a power cut keep flushed data, and does its seed determine what else is left?"""
 
     def run(seed: int) -> tuple[bytes, Any]:
         disk = Disk(Drive("atlas10k2").replace({"cache.write_back": "full"}))
@@ -361,7 +361,7 @@ def measured_trace(path: Path) -> None:
 
 
 def test_validation_and_calibration(tmp_path: Path) -> None:
-    """Does a validation give a verdict, and are wrong arguments of a calibration refused?"""
+    """Does a validation give a verdict? Does it, like a calibration, refuse wrong arguments?"""
     path = tmp_path / "slow.trace"
     measured_trace(path)
     (verdict,) = traxtent.validate(path, drive="atlas10k2")
@@ -377,7 +377,7 @@ def test_validation_and_calibration(tmp_path: Path) -> None:
 
 
 def test_checks(tmp_path: Path) -> None:
-    """Does a check of an image give findings with a known severity?"""
+    """Can an image be checked, and is the severity of each finding a known one?"""
     image = tmp_path / "empty.img"
     image.write_bytes(bytes(1 << 20))
     for finding in traxtent.check(image):

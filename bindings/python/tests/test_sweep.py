@@ -140,16 +140,16 @@ def test_an_executor_gets_few_chunks_ahead() -> None:
     assert 4 <= executor.most <= 8
 
 
-@pytest.mark.parametrize("place", ["table", "pickled row", "dict", "csv"])
-def test_a_row_is_replayed_alone(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["table", "pickled row", "dict", "csv"])
+def test_a_row_is_replayed_alone(form: str, tmp_path: Path) -> None:
     """Does `rerun` give the figures of the row, and its log?"""
     table = sweep()
     rows: Any = table
-    if place == "pickled row":
+    if form == "pickled row":
         rows = pickle.loads(pickle.dumps(list(table)))
-    elif place == "dict":
+    elif form == "dict":
         rows = arrow(table).to_pylist()
-    elif place == "csv":
+    elif form == "csv":
         table.save(tmp_path / "rows.csv")
         rows = pyarrow.csv.read_csv(tmp_path / "rows.csv").to_pylist()
     for index in random.Random(1).sample(range(len(table)), 5):
@@ -306,7 +306,7 @@ def test_workers_with_another_trace(tmp_path: Path) -> None:
 
 
 def test_finished_runs_are_kept(expected: pa.Table, tmp_path: Path) -> None:
-    """Are kept runs reused, and only the new runs of a changed sweep performed?"""
+    """Are kept runs reused, and does a changed sweep give the same table with them as without?"""
     folder = tmp_path / "runs"
     made: list[int] = []
     first = sweep(resume=folder)
@@ -349,7 +349,7 @@ def test_a_changed_trace_is_run_again(tmp_path: Path) -> None:
 
 
 def test_other_files_in_the_folder(expected: pa.Table, tmp_path: Path) -> None:
-    """Are damaged and foreign files named in one line, not used, and not changed?"""
+    """Does one line warn of damaged and foreign files, which are neither used nor changed?"""
     sweep(resume=tmp_path, workers=1)
     files = sorted(tmp_path.iterdir())
     damaged = files[0].read_bytes()[:-20] + bytes(20)
@@ -379,7 +379,7 @@ def test_other_files_in_the_folder(expected: pa.Table, tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    """Is a file in the place of the folder a clear error?"""
+    """Does a file in the place of the folder raise a clear exception?"""
     (tmp_path / "file").write_text("")
     with pytest.raises(traxtent.FileError, match="file"):
         sweep(resume=tmp_path / "file")
@@ -468,6 +468,6 @@ def test_tables_are_sequences(tmp_path: Path) -> None:
 
 
 def test_seeds_beyond_signed_numbers() -> None:
-    """Do seeds wrap at 2^64, and is their column text if one exceeds a signed number?"""
+    """Do seeds wrap at 2^64, and is their column text if one exceeds 63 bits?"""
     table = traxtent.sweep("atlas10k2", WORKLOAD, seeds=2, seed=2**64 - 1)
     assert [row["seed"] for row in table] == [str(2**64 - 1), "0"]

@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_calibration(wait: float, tmp_path: Path) -> None:
 
 
 def seconds_to_end(program: str, wait: float) -> float:
-    """Return the time from Ctrl-C, `wait` seconds after a program is ready, to its end."""
+    """Return the time from Ctrl-C, `wait` seconds after a program is ready, until it is caught."""
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
         stdout=subprocess.PIPE,
