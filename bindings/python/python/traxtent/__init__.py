@@ -6,8 +6,9 @@
 10000
 
 Times are in milliseconds of simulated time, sizes in logical sectors, and positions are LBNs
-(logical block numbers), unless a name says otherwise. Invalid input raises a `TraxtentError`, and
-an argument of the wrong Python type a `TypeError`.
+(logical block numbers), unless a name says otherwise. Invalid input raises a `TraxtentError`, an
+argument of the wrong Python type a `TypeError`, and an integer that does not fit into the
+argument's type an `OverflowError`.
 """
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate

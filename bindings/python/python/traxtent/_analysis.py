@@ -90,7 +90,7 @@ def calibrate(
         drive: The drive to begin with.
         traces: A trace with measured times, or several.
         holdout: The share of each trace, at its end, on which the fit is judged, from 0.1 to 0.9.
-        keep: The keys of figures that are not changed.
+        keep: The keys of figures, or of groups of figures, that are not changed.
         options: The options for reading traces, as for `simulate`.
 
     Raises:
@@ -137,7 +137,7 @@ def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[F
         The findings, the worst first. A file that cannot be understood is a finding too.
 
     Raises:
-        InputError: ``drive`` is invalid, or has several drives.
+        InputError: ``drive`` is invalid, or stands for several drives.
         FileError: A file does not exist or cannot be read.
 
     """

@@ -125,7 +125,13 @@ def _synchronize(path: str) -> None:
 
 
 def run_digest(run: SweepRun, drive: str) -> str:
-    """Return a digest of everything that determines a run's figures, and of this build."""
+    """Return a digest of everything that determines a run's figures, and of this build.
+
+    Raises:
+        InputError: The workload is a table, or consists of requests made in Python.
+        FileError: A file cannot be read.
+
+    """
     workload: object = run.content
     if workload is None:
         if not (run.workload is None or isinstance(run.workload, str)):

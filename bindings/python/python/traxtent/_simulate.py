@@ -136,7 +136,7 @@ def simulate_batches(
         scheduler: As for `simulate`.
         place: As for `simulate`.
         progress: As for `simulate`.
-        options: The other arguments of `simulate`.
+        options: The other arguments of `simulate`, except ``log``.
 
     Returns:
         An iterator of `RequestBatch`. After the last one, the iterator's ``result`` is the

@@ -37,7 +37,7 @@ class SweepTable(Sequence[SweepRow]):
 
     The columns are those of ``traxtent sim --summary``: ``drive``, one for each key of the grid,
     ``seed`` if a workload has one, ``workload``, and all figures. Columns that end in ``_ms`` are
-    in milliseconds of simulated time; ``units`` has the other units.
+    in milliseconds of simulated time; ``units`` has the unit of each column that has one.
 
     It has ``__arrow_c_stream__``: ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it
     without a copy; ``pandas.DataFrame.from_arrow(table)`` converts it. ``table[index]`` is a row,
@@ -210,6 +210,7 @@ def rerun(
         InputError: The row lacks a column; an argument is not for rows of a `SweepTable`; or the
             row's figures are not those of the run, because the sweep had another drive, workload,
             `warmup` or `trace`, or another version of this package.
+        FileError: A file cannot be read.
 
     """
     if isinstance(row, SweepRow):

@@ -205,7 +205,7 @@ class Planner:
         return Block(name, drive, workload, labels, seeds, content)
 
     def _source(self, workload: Workload) -> tuple[Workload, str | None]:
-        """Return the workload, and the digest of its file if workers or `resume` need it."""
+        """Return the workload and None; or its file's absolute path and digest, if needed."""
         if isinstance(workload, str):
             path = _traxtent.workload_file(workload)
         else:

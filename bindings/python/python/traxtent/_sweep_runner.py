@@ -61,7 +61,8 @@ def run_chunk(
     """Simulate runs until one fails. Return the figures of those before it, and its exception.
 
     If none fails, the exception is None. Threads call this with `stop`, and an executor's workers
-    without it. `version` is that of the package that performs the sweep.
+    without it. `version` is that of the package that performs the sweep. If this package has
+    another version, nothing is simulated, and the exception is an InputError.
     """
     if version != _traxtent.__version__:
         text = f"{socket.gethostname()} has traxtent {_traxtent.__version__}, not {version}"
@@ -250,7 +251,7 @@ class RunProgress:
         self.bar: Any = None
 
     def advance(self, runs: int, label: str) -> None:
-        """Count finished runs. `label` names the last of them."""
+        """Count finished runs, and show the progress. `label` names the last of them."""
         self.done += runs
         if callable(self.wanted):
             self.wanted(self.done, self.total)

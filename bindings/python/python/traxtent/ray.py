@@ -45,7 +45,7 @@ class RayExecutor(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a task. Return the future of its result, whose `cancel` cancels the task."""
+        """Start a task, and return its future. The future's `cancel` cancels the task."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the executor was shut down")
