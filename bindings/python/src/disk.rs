@@ -250,9 +250,9 @@ impl Disk {
 
     /// Injects a fault now.
     ///
-    /// ``name`` and the fields are those of the command's ``fault``: ``disk.fault("latent-error",
+    /// ``name`` and the fields are those of ``traxtent fault``: ``disk.fault("latent-error",
     /// lbn=100, sectors=8)``, ``disk.fault("lying-flush", for_="10ms")``. A field that is a keyword
-    /// of Python has a ``_`` at its end. The book's page "Faults" lists them.
+    /// of Python has a ``_`` at its end. The book's page "Injecting faults" lists them.
     ///
     /// Returns the effect of a power cut, and ``None`` for other faults.
     #[pyo3(signature = (name, **fields))]

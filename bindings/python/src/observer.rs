@@ -64,7 +64,7 @@ impl PythonObserver {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // A panic while the state was locked is reported by itself.
+        // A panic while the state was locked is reported separately.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -204,7 +204,7 @@ impl PythonScheduler {
             };
             // SAFETY: only `PythonQueue::with` uses the extended lifetime, under a lock, and only
             // while this call lasts: `Shown` takes the queue away under the same lock before
-            // `waiting` ends, also if the call panics.
+            // `waiting` ends, even if the call panics.
             let queue = unsafe { std::mem::transmute::<Waiting<'_>, Waiting<'static>>(*waiting) };
             let shown = Shown(Bound::new(
                 py,

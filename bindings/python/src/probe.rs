@@ -119,10 +119,10 @@ struct Choices {
 /// Finds the tracks of a simulated drive by requests alone, as ``traxtent probe`` does.
 ///
 /// ``algorithm`` is ``tree``, ``angle``, ``scan``, ``walk``, ``jump`` or ``dixtrac``; by default,
-/// ``tree``. On a drive that does not translate addresses, ``angle``
-/// replaces an algorithm that needs translations. ``verify`` selects the predicted boundaries that
-/// are tested: ``none``, ``sample`` or ``full``. ``region`` is a pair of LBNs; the second is the
-/// first LBN after the region. ``noise`` is the seed of noise in the measured times, if any.
+/// ``tree``. On a drive that does not translate addresses, ``angle`` replaces an algorithm that
+/// needs translations. ``verify`` selects the predicted boundaries that are tested: ``none``,
+/// ``sample`` or ``full``. ``region`` is a pair of LBNs; the second is the first LBN after the
+/// region. ``noise`` is the seed of noise in the measured times, if any.
 ///
 /// Raises ``InputError`` for a drive that does not rotate. Ctrl-C ends the search.
 ///
@@ -172,7 +172,7 @@ fn verify_named(name: &str) -> PyResult<Verify> {
     })
 }
 
-/// Returns the searched region.
+/// Returns the region to search.
 fn region_of(choices: &Choices, drive: &NamedDrive) -> Result<Region, RunError> {
     let whole = Region::whole(drive.geometry.capacity());
     let Some((first, end)) = choices.region else {

@@ -248,8 +248,8 @@ impl Iterator for TableRecords {
 }
 
 /// Clients in Python: each is an iterator of requests. An iterator with `send` has one request
-/// outstanding, and receives its completion. One without `send` issues requests that have a time
-/// without waiting for earlier ones, and other requests once all earlier ones are complete.
+/// outstanding, and receives its completion. From one without `send`, requests with a time are
+/// issued at that time, and other requests once all earlier ones are complete.
 pub(crate) struct ClientSource {
     clients: Vec<Client>,
     /// The completions that the clients have not seen.

@@ -290,7 +290,7 @@ impl TrackMap {
             "TrackMap({} tracks, LBNs {} to {})",
             self.__len__(),
             self.first_lbn(),
-            self.end()
+            self.end() - 1
         )
     }
 
@@ -431,7 +431,7 @@ impl Boundaries {
     }
 }
 
-/// Returns the integers of an Arrow array or of any iterable.
+/// Returns the integers of an Arrow array, of a table with one column, or of any iterable.
 pub(crate) fn whole_numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if let Some(values) = arrow::whole_numbers(object)? {
         return Ok(values);

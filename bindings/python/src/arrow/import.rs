@@ -94,6 +94,10 @@ impl TableStream {
     }
 
     /// Returns the next chunk, or `None` at the end.
+    ///
+    /// # Errors
+    /// Returns an error if the producer fails, or if the chunk does not have as many columns as the
+    /// table.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ImportError> {
         let mut array = ArrowArray::released();
         let get_next = self.stream.get_next.expect("an open stream has `get_next`");
@@ -141,7 +145,8 @@ impl Chunk<'_> {
 /// Returns `None` for an object that has neither `__arrow_c_array__` nor `__arrow_c_stream__`.
 ///
 /// # Errors
-/// Returns an error if the object fails, or if its values are not whole numbers.
+/// Returns an error if the object fails or was already consumed, if it is a table with another
+/// number of columns, or if a value is null or not a whole number.
 pub(crate) fn whole_numbers(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i64>>> {
     if object.hasattr("__arrow_c_array__")? {
         let capsules = object.call_method0("__arrow_c_array__")?;
