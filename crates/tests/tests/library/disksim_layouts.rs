@@ -37,7 +37,7 @@ fn rows(text: &str) -> Vec<String> {
     csv(&geometry).lines().skip(1).map(str::to_string).collect()
 }
 
-/// Does each sparing scheme give the same tracks as DiskSim's code?
+/// Do the sparing schemes 1 to 10 give the tracks that DiskSim's code gives?
 #[test]
 fn sparing_schemes() {
     let forward = |scheme, spares, slips| rows(&g1(scheme, 0, spares, slips, ""));
@@ -194,7 +194,7 @@ fn layout_g2() {
     );
 }
 
-/// Is each impossible layout refused with its file, line, key, value and bound?
+/// Is each impossible layout refused with the file, the line and the reason?
 #[test]
 fn impossible_layouts_are_refused() {
     let good = g1(9, 0, 2, "", "");

@@ -141,7 +141,7 @@ fn broken_text() {
 }
 
 /// Can the parameter files, models and seek curves of the reference data be read? Do exactly the
-/// files `*_dual.seek` have times of writes?
+/// seek curves in files `*_dual.seek` have times of writes?
 #[test]
 fn reference_files() {
     let Some(folder) = shared("data/disksim") else {

@@ -97,8 +97,8 @@ fn for_each_cut(
     counts
 }
 
-/// After a cut, does every grain of 512 bytes hold its last durable version or a later one, both
-/// after a flush and after a write with force unit access? Are some writes kept, some lost and some
+/// After a cut, does every grain of 512 bytes hold its last durable version or a later one, whether
+/// a flush or force unit access made that version durable? Are some writes kept, some lost and some
 /// torn?
 #[test]
 fn every_grain_is_a_version_since_the_last_durable_one() {
@@ -196,8 +196,8 @@ fn the_same_seed_leaves_the_same_bytes() {
     }
 }
 
-/// Does force unit access make its own sectors durable but not those of earlier writes, and is it
-/// never overwritten by an older write that is flushed, evicted or kept later?
+/// Does a write with force unit access make its own sectors durable, but not those of earlier
+/// writes? Is its data never overwritten by an older write that is flushed, evicted or kept later?
 #[test]
 fn forced_unit_access_covers_its_own_sectors() {
     let mut earlier_lost = 0;

@@ -110,7 +110,7 @@ fn trim_follows_the_profile() {
     }
 }
 
-/// Are commands that the disk cannot serve refused with a reason and the bound, without any effect?
+/// Are commands that the disk cannot serve refused with the reason, without any effect?
 #[test]
 fn refusals() {
     let mut disk = write_back();

@@ -2,8 +2,8 @@
 
 use traxtent_model::disk::{Fault, Scenario};
 
-/// Does the text of every fault parse back to it, on one line and in a scenario, and is every name
-/// in the list?
+/// Does the text of every fault parse back to it, on one line and in a scenario, and does
+/// `Fault::NAMES` list exactly their names?
 #[test]
 fn faults_round_trip() {
     let lines = [
@@ -43,8 +43,8 @@ fn faults_round_trip() {
     assert_eq!(named, Fault::NAMES);
 }
 
-/// Is each possible error in a scenario reported in one line that names the line, the key and the
-/// bound?
+/// Is an error in a scenario reported with its line and the reason, and an error in a single fault
+/// with the reason?
 #[test]
 fn bad_scenarios_name_the_error() {
     let entry = |entry: &str| format!("seed = 1\nfaults = [\n{entry}\n]");

@@ -59,8 +59,8 @@ fn data_costs_no_time() {
     }
 }
 
-/// Do the same commands take the same times, to the picosecond, if they begin a day of whole
-/// revolutions later?
+/// Do the same commands take the same times, to the picosecond, if they begin a whole number of
+/// revolutions, about a day, later?
 #[test]
 fn times_do_not_drift_within_a_day() {
     for name in ["atlas10k", "atlas10k2", "cheetah15k7", "generic-20tb"] {
@@ -147,7 +147,7 @@ fn events_do_not_depend_on_polling() {
 }
 
 /// Does a command that cannot complete before the end of time fail at the end, in both interfaces,
-/// without a wakeup after it? Does one that completes just before the end succeed?
+/// without a wakeup after it? Does one that completes before the end succeed?
 #[test]
 fn commands_fail_at_the_end_of_time() {
     let read = Command::Read {
