@@ -21,11 +21,11 @@ const REQUESTS_PER_CHANGE: usize = 2000;
 /// The minimum number of requests that a change of a setting must explain.
 const LEAST_PER_CHANGE: usize = 3;
 
-/// A timing setting must reduce the distance of the distributions below this share of its value
-/// before.
+/// A change of timing settings must reduce the distance of the distributions to less than this
+/// share of the distance before.
 const TIMING_DISTANCE_SHARE: f64 = 0.97;
 
-/// The number of rounds of fitting for each timing setting that is tried.
+/// The number of rounds of fitting for each change of timing settings that is tried.
 const TIMING_ROUNDS: usize = 2;
 
 /// The effort of a search.
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(best, Some((1, 2)));
     }
 
-    /// Does a panic in the model end the search? If it did not, candidates would be missing without
-    /// a word.
+    /// Does a panic in the model end the search? If it did not, candidates would be missing
+    /// silently.
     #[test]
     #[should_panic(expected = "a bug in the model")]
     fn a_panic_is_not_hidden() {

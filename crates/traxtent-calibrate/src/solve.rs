@@ -1,6 +1,6 @@
 //! Small dense matrices of normal equations.
 
-/// A symmetric matrix. Its values are stored row by row.
+/// A square matrix. Its values are stored row by row.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     size: usize,
@@ -36,8 +36,8 @@ impl Matrix {
             .collect()
     }
 
-    /// Returns the squared norm of a vector that this matrix defines: the product of the vector,
-    /// the matrix and the vector.
+    /// Returns the square of a vector's norm under this matrix: the product of the vector, the
+    /// matrix and the vector.
     pub(crate) fn square(&self, vector: &[f64]) -> f64 {
         let product = self.times(vector);
         vector
@@ -47,8 +47,8 @@ impl Matrix {
             .sum()
     }
 
-    /// Returns the inverse, by Cholesky decomposition. Returns `None` if the matrix is not positive
-    /// definite.
+    /// Returns the inverse of a symmetric matrix, by Cholesky decomposition. Returns `None` if the
+    /// matrix is not positive definite.
     pub(crate) fn inverse(&self) -> Option<Matrix> {
         let size = self.size;
         let mut factor = Matrix::zero(size);

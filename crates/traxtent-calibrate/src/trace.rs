@@ -82,10 +82,10 @@ impl MeasuredTrace {
     }
 
     /// Replays the first `count` records on a drive at rest. Returns those that have measured
-    /// times, in order of arrival. With random numbers, the platter is at another angle for every
-    /// request: every recorded pause becomes longer by up to a revolution. If requests are issued
-    /// at their recorded arrival times, all arrivals are later by the same part of a revolution, so
-    /// that the queues stay the same.
+    /// times, except flushes, in order of arrival. With random numbers, the platter is at another
+    /// angle for every request: every recorded pause becomes longer by up to a revolution. If
+    /// requests are issued at their recorded arrival times, all arrivals are later by the same part
+    /// of a revolution, so that the queues stay the same.
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve the trace, or if the observer stops the
