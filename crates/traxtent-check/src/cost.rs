@@ -107,7 +107,7 @@ impl Load {
 }
 
 impl WorkCost {
-    /// Returns the milliseconds that misalignment adds.
+    /// Returns the milliseconds that the problem adds.
     pub fn extra_ms(&self) -> f64 {
         self.actual_ms - self.aligned_ms
     }

@@ -155,8 +155,8 @@ impl Examiner<'_> {
         })
     }
 
-    /// Returns the logical sector size of a layer in bytes: the largest of the drives that it lies
-    /// on, as the kernel does, or 512 if they are unknown.
+    /// Returns the logical sector size of a layer in bytes: the largest one of the drives below it,
+    /// as in the kernel, or 512 if they are unknown.
     fn sector_bytes(&self, id: LayerId) -> u64 {
         let mut largest = None;
         // A layer lies only on layers before it.

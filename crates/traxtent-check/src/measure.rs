@@ -743,7 +743,7 @@ mod tests {
     }
 
     /// Is the erase block of simple flash found by writes and, if it is a power of two, by reads?
-    /// Is none found if every page is mapped? Is a range that is too small refused?
+    /// Is none found if every page is mapped separately? Is a range that is too small refused?
     #[test]
     fn erase_blocks() {
         let scratch = Lbn(1001)..Lbn(1 << 20);

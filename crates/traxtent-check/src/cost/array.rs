@@ -332,8 +332,7 @@ mod tests {
         }
     }
 
-    /// Are the chunks of every stripe on different members, and does parity rotate over the
-    /// members?
+    /// Are the chunks of every stripe on different members?
     #[test]
     fn members_differ() {
         let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];

@@ -45,7 +45,8 @@ pub fn parse(source: &dyn Source) -> Parsed<&'static str> {
 mod tests {
     use super::*;
 
-    /// Is each signature recognized in its place, and nowhere else?
+    /// Is each signature recognized in its place, but not one byte after it? Is that of VHD
+    /// recognized in the last 512 bytes, but not in the 512 bytes before?
     #[test]
     fn signatures() {
         let with = |at: usize, signature: &[u8]| {
