@@ -71,7 +71,7 @@ impl Guest<'_> {
     /// Returns what is missing on this machine, as a reason for [`skip!`](crate::skip).
     ///
     /// # Panics
-    /// Panics if the guest's files cannot be created.
+    /// Panics if the guest's files cannot be created, or if a program cannot be started.
     pub fn run(&self) -> Result<String, String> {
         self.run_on(GuestKernel::Release)
     }
@@ -82,7 +82,7 @@ impl Guest<'_> {
     /// Returns what is missing on this machine, as a reason for [`skip!`](crate::skip).
     ///
     /// # Panics
-    /// Panics if the guest's files cannot be created.
+    /// Panics if the guest's files cannot be created, or if a program cannot be started.
     pub fn run_on(&self, series: GuestKernel) -> Result<String, String> {
         let tool = |name| crate::tool(name).ok_or_else(|| format!("{name} is not installed"));
         let (qemu, busybox, ldd) = (tool("qemu-system-x86_64")?, tool("busybox")?, tool("ldd")?);
