@@ -71,8 +71,9 @@ fn names_are_unique_and_measurements_are_used() {
     );
 }
 
-/// Do the names of claims, groups, papers and "all" select exactly their claims, in lower and upper
-/// case? Are other names refused, and does every experiment belong to a paper in the list?
+/// Do the names of claims, groups, papers and "all" select as many claims as they should, in lower
+/// and upper case? Are other names refused, and does every experiment belong to a paper in the
+/// list?
 #[test]
 fn names_select_their_claims() {
     let count = |names: &[&str]| {

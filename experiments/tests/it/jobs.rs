@@ -9,7 +9,7 @@ use traxtent_model::profile::builtin;
 
 /// Is every drive with mechanics within all bounds? Sequential reads reach the media rate, which
 /// matches the manufacturer's; random reads take the manufacturer's access time; and no larger size
-/// or depth is slower. Outside a soak, only every fifth drive is run.
+/// or depth is slower without a known reason. Outside a soak, only every fifth drive is run.
 #[test]
 fn every_drive_is_within_its_bounds() {
     let seconds = NonZeroU32::MIN;

@@ -2,10 +2,10 @@
 
 use traxtent_experiments::{Experiment, experiments};
 
-/// Is an error in a text reported in one line that names the file and the wrong key or value? Does
-/// the line also give the position if the TOML cannot be parsed?
+/// Is an error in a text reported in one line that names the file and the wrong key or value? Is
+/// its line number given if a key is unknown, or a value is unknown or of the wrong type?
 #[test]
-fn errors_are_one_line_with_the_position() {
+fn errors_are_one_line_that_names_the_file() {
     let text = &experiments()[1].text;
     assert!(Experiment::parse("T02", text).is_ok());
     let line = |key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();

@@ -49,8 +49,8 @@ fn a_slow_client_holds_up_nobody() {
     });
 }
 
-/// Connects more clients than are served at a time. Does the additional one get an error, and is it
-/// served once others have disconnected?
+/// Connects more clients than are served at a time. Does the additional one get an error, and is a
+/// new one served once the others have disconnected?
 #[test]
 fn too_many_clients() {
     let folder = quick_folder();

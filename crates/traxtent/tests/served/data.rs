@@ -13,9 +13,9 @@ const MIB: usize = 1 << 20;
 /// The three kinds of drives: logical and physical sector sizes, in bytes.
 const KINDS: [(u32, u32); 3] = [(512, 512), (512, 4096), (4096, 4096)];
 
-/// Are the sector sizes, the capacity and the supported requests reported to clients?
+/// Are the sector sizes, the capacity and the flags of an export reported to clients?
 #[test]
-fn block_sizes() {
+fn properties_of_an_export() {
     let nbdinfo = testkit::tool!("nbdinfo");
     for (logical, physical) in KINDS {
         let folder = TempDir::new().unwrap();
@@ -123,10 +123,10 @@ fn copies() {
     assert!(fs::read(data).unwrap() == image, "the file holds the data");
 }
 
-/// Does a sector written at a random place of a drive in memory take about one page of the host's
-/// memory?
+/// Does a sector written at a random place of a drive in memory take little more than one page of
+/// the host's memory?
 #[test]
-fn random_sectors_take_a_page() {
+fn random_sectors_take_little_more_than_a_page() {
     const WRITES: u64 = 20_000;
     let server = Server::start(&[argument("instant"), option("transport", "off")]);
     let resident = || {

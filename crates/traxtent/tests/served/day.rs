@@ -25,10 +25,10 @@ const WARM: Duration = Duration::from_secs(3);
 /// it.
 const GROWTH_MAX_KIB: u64 = 1024;
 
-/// Serves requests as fast as they come, for 15 minutes of the drive's time, or up to a day in a
-/// soak. Does the server's memory stay bounded? Two reads, one early and one at the end, are each
-/// bracketed by readings of this process's clock. Is the drive's time between them the real time
-/// times the speed, to within the brackets?
+/// Serves requests as fast as they come. Does the server's memory stay bounded over 15 minutes of
+/// the drive's time, or up to a day in a soak? Two reads, at the beginning and at the end of that
+/// time, are each bracketed by readings of this process's clock. Is the drive's time between them
+/// the real time times the speed, to within the brackets?
 #[test]
 fn a_day_of_requests() {
     let zstd = testkit::tool!("zstd");

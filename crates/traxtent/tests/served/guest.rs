@@ -65,7 +65,7 @@ fn nbd_client_is_run_as_documented() {
 }
 
 /// Does a guest find its drives with their sizes and sector sizes, create file systems, and read
-/// back its data? Are the file systems consistent afterwards?
+/// back its data? Are the file systems on the drives that the host serves consistent afterwards?
 #[test]
 fn a_guest_uses_drives() {
     let mke2fs = testkit::tool!("mke2fs");

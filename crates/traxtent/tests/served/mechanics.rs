@@ -43,7 +43,8 @@ fn rotation_and_boundary() {
     let mut client = Client::new(&server);
     let revolution_ms = f64::from(SLOWDOWN) * profile.revolution_ms();
 
-    // Every read goes to a cylinder that has not been read, so that none hits the drive's buffer.
+    // Every measurement uses a cylinder that has not been read, so that no read hits the drive's
+    // buffer.
     let mut cylinders = tracks
         .chunk_by(|a, b| a.cylinder == b.cylinder)
         .filter(|tracks| {
