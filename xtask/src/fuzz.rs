@@ -67,7 +67,7 @@ pub(crate) struct Options {
     /// Do not search: run the target on this one file
     #[arg(long, requires = "target", value_name = "FILE")]
     input: Option<PathBuf>,
-    /// List the targets
+    /// List the targets and the canaries
     #[arg(long)]
     list: bool,
 }
@@ -191,7 +191,7 @@ struct Engine {
 
 impl Engine {
     /// Builds the engine with one of the workspace's profiles, and asks it for the names of the
-    /// targets.
+    /// targets and canaries.
     fn build(profile: &str, mut cargo: Command) -> Result<Engine> {
         let host = host_triple()?;
         // With `--target`, the flags do not apply to build scripts and procedural macros.

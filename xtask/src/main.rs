@@ -41,7 +41,8 @@ enum Verb {
     Blind(blind::Options),
     /// Search for inputs that break a parser
     Fuzz(fuzz::Options),
-    /// Run the tests at many times their usual repetitions, read the book, then fuzz for hours
+    /// Run the tests at many times their usual repetitions, check the Python package and the book,
+    /// then fuzz for hours
     Soak(soak::Options),
     /// Try planted bugs, each of which a named test must catch
     Planted(planted::Options),

@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: runs cargo-mutants on the modules of traxtent-model that compute places
 //! and times.
 //!
-//! A mutant is the code with one small change: an operator replaced, a function that returns a
-//! constant, a match arm deleted. With it, a test should fail. A mutant that does not compile is
+//! A mutant is the code with one small change: an operator replaced, a function's body replaced by
+//! a constant, a match arm deleted. With it, a test should fail. A mutant that does not compile is
 //! unviable. One that no test catches is a survivor: it changes nothing that matters, or a test is
 //! missing.
 //!
@@ -178,7 +178,7 @@ fn prepare(home: &Path) -> Result<PathBuf> {
 }
 
 /// Returns the mutants to try: those that the file of `--again` names, or a random sample that the
-/// seed determines.
+/// seed determines, of which `--shard` selects a part.
 fn choose(all: &[String], options: &Options) -> Result<Vec<String>> {
     if let Some(file) = &options.again {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;

@@ -39,7 +39,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package(
         "libnbd-bin",
         "nbdfuse",
-        "copies to and from served drives, file systems on them, and power cuts under those",
+        "copies to and from served drives, and members of volumes that fail or hang",
     ),
     package(
         "e2fsprogs",
@@ -68,13 +68,13 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "the JSON schema of profiles",
     ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
-    package("fuse3", "fusermount3", "file systems on served drives"),
+    package("fuse3", "fusermount3", "drives served by ordinary users"),
     package("xfsprogs", "mkfs.xfs", "file systems on served drives"),
     package("btrfs-progs", "mkfs.btrfs", "file systems on served drives"),
     package(
         "util-linux",
         "setpriv",
-        "members of volumes without permission",
+        "files without permission, and drives served by ordinary users",
     ),
     package("fdisk", "sfdisk", "images to check"),
     package("parted", "parted", "images to check"),

@@ -77,8 +77,8 @@ fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Resul
 mod tests {
     use super::*;
 
-    /// Does a copy follow files that were changed, deleted, and replaced by a link or by another
-    /// link?
+    /// Does a copy follow changed and deleted files, files replaced by links, and links replaced by
+    /// other links or by files?
     #[test]
     fn a_copy_follows_its_files() {
         let folder = std::env::temp_dir().join(format!("traxtent-copy-{}", std::process::id()));

@@ -68,7 +68,7 @@ pub(crate) fn check() -> Result<bool> {
 }
 
 /// Returns the single words in the last column of the glossary's tables. A word with a qualifier in
-/// brackets is correct in other senses, which a program cannot distinguish, and is left out.
+/// parentheses is correct in other senses, which a program cannot distinguish, and is left out.
 fn retired_words(glossary: &str) -> Vec<Retired> {
     let mut retired = Vec::new();
     for row in glossary.lines() {
