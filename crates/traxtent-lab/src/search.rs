@@ -18,7 +18,7 @@ pub struct Search {
     pub algorithm: Algorithm,
     /// The tracks found, ascending.
     pub tracks: Vec<Found>,
-    /// The number of requests and translations.
+    /// The numbers of requests and translations.
     pub counts: RequestCounts,
     /// The time that passed on the drive.
     pub drive_time: Span,

@@ -317,15 +317,16 @@ pub(crate) fn deviation_curves(bench: &Bench) -> Result<Figure, LabError> {
         series.push(Series::line(name, mean));
         for points in [below, above] {
             series.push(Series {
-                name: format!("{name}, one deviation from it"),
+                name: format!("{name}, one deviation from the mean"),
                 style: Style::Dashed,
                 points,
             });
         }
     }
     Ok(Figure::of(Panel {
-        title: "Response time on an infinitely fast bus, onereq (dashed: one deviation from it)"
-            .to_owned(),
+        title:
+            "Response time on an infinitely fast bus, onereq (dashed: one deviation from the mean)"
+                .to_owned(),
         x: format!(
             "request size, KiB (a track has {} KiB)",
             bench.kb(bench.track_sectors())

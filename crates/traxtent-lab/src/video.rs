@@ -45,7 +45,8 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// T27: the ratio of the unaligned to the aligned startup latency at 70 streams per disk, and at
-/// the largest number of streams that unaligned I/Os of any size support.
+/// the largest number of streams that unaligned I/Os of any size support. Both are infinite if that
+/// number is less than 70.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a request.

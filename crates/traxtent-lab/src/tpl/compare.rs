@@ -86,7 +86,8 @@ fn system(drive: &SurveyedDrive, placement: BlockPlacement, tpl: &Tpl) -> System
 /// Measures random requests for single blocks, of which `read_share` are reads.
 ///
 /// # Errors
-/// Returns an error if the layout does not fit the drive.
+/// Returns an error if the number of partitions is impossible, or the layout does not fit the
+/// drive.
 pub fn random(
     bench: &Bench,
     drive: &SurveyedDrive,
@@ -127,8 +128,8 @@ pub fn random(
 /// capacity.
 ///
 /// # Errors
-/// Returns an error if there is no trace, if it cannot be read, or if the layout does not fit the
-/// drive.
+/// Returns an error if there is no trace, if it cannot be read, if the number of partitions is
+/// impossible, or if the layout does not fit the drive.
 pub fn trace(
     bench: &Bench,
     drive: &SurveyedDrive,

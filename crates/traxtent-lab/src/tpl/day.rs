@@ -8,8 +8,8 @@
 //! one hour later; the next such write begins an hour after that.
 //!
 //! If the number of partitions follows free space, the drive was twice as full on the day before
-//! (or full). The data was trimmed overnight, and all of its space still has to be split. That work
-//! is included, and so are the writes to the table.
+//! (or full). The excess was trimmed overnight, and all of its space still has to be split. That
+//! work is included, and so are the writes to the table.
 
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, REGIONS};
 use traxtent_units::{SimTime, Span};
@@ -79,7 +79,8 @@ pub const MOST: u32 = 2;
 /// regions.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be surveyed, or a layout does not fit.
+/// Returns an error if the drive cannot be surveyed, `most` is not a power of two from 1 to 32, or
+/// a layout does not fit.
 pub fn levels(
     bench: &Bench,
     most: u32,

@@ -36,8 +36,7 @@ pub enum ReplicaSync {
     /// idle for a revolution.
     Idle,
     /// A write is complete with the nearest replica. The others are updated while the head is still
-    /// on the track, as long as no request waits. Any that remain are updated once the drive is
-    /// idle.
+    /// on the track if no request waits, and otherwise as with [`ReplicaSync::Idle`].
     Passing,
 }
 
@@ -434,7 +433,7 @@ impl TplHost {
     }
 
     /// Advances to `next`. Once the drive has been idle for a revolution, it works in the
-    /// background, one track at a time. Requests that arrive in the meantime wait.
+    /// background, one piece of work at a time. Requests that arrive in the meantime wait.
     fn idle(&mut self, next: SimTime) -> Result<(), LabError> {
         let begin = self.now + self.revolution;
         if begin < next {
@@ -558,7 +557,7 @@ impl TplHost {
 }
 
 /// Two drives with the same blocks. The drive that is free first serves the request nearest to its
-/// head. One drive serves a read, both serve a write.
+/// head. One drive serves a read; both serve a write or a trim.
 #[derive(Clone, Debug)]
 pub struct Mirror(pub [TplHost; 2]);
 

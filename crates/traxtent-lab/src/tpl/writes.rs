@@ -41,7 +41,7 @@ pub struct SyncPoint {
 /// All blocks of the layout are in use.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be surveyed.
+/// Returns an error if the drive cannot be surveyed, or a layout does not fit.
 pub fn surface(bench: &Bench) -> Result<Vec<SyncPoint>, LabError> {
     let drive = SurveyedDrive::new(bench)?;
     let mut points = Vec::new();
