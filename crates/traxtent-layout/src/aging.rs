@@ -12,7 +12,8 @@ use traxtent_units::{Block, Blocks};
 pub struct Aging {
     /// The share of blocks in use at the end. After the first fill, it stays about the same.
     pub full: f64,
-    /// The total number of blocks written, as a multiple of the number of blocks in the partition.
+    /// The total number of blocks written, as a multiple of the number of blocks that can be
+    /// allocated.
     pub turnover: f64,
     /// The size of the largest file. The logarithms of file sizes are uniformly distributed.
     pub file_max: Blocks,

@@ -157,8 +157,8 @@ struct Copied {
 }
 
 impl Log {
-    /// Begins a cleaning pass if there is too little free space and none is in progress. It has no
-    /// effect if no segment can be cleaned.
+    /// Begins a cleaning pass if there is too little free space and no pass is in progress. If no
+    /// segment can be cleaned, it only writes the open chunk.
     pub(super) fn keep_room(&mut self) {
         if self.table.free_room() < self.reserve.low && self.pass.is_none() {
             self.begin_pass();
@@ -210,8 +210,8 @@ impl Log {
         if self.dead_blocks(&chosen) > self.reserve.checkpoint {
             return chosen;
         }
-        // The policy's segments free less than a checkpoint takes. Repeated, such passes would use
-        // up the free space.
+        // The policy's segments free no more than a checkpoint takes. Repeated, such passes would
+        // use up the free space.
         let most_dead = self.choose(|line, room| f64::from(room - line.live));
         if self.dead_blocks(&most_dead) > self.dead_blocks(&chosen) {
             most_dead
@@ -220,7 +220,8 @@ impl Log {
         }
     }
 
-    /// Returns the most worthwhile segments, as many as the space for copies and the goal allow.
+    /// Returns the most worthwhile segments: as many as the goal requires and the space for copies
+    /// allows.
     fn choose(&self, worth: impl Fn(&Segment, u32) -> f64) -> Vec<usize> {
         let table = &self.table;
         let mut order: Vec<(f64, usize)> = (0..table.lines().len())

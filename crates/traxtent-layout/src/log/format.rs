@@ -265,7 +265,7 @@ impl Checkpoint {
         }
         if pages as u64 != superblock.shape.pages(superblock.blocks) {
             return Err(wrong(
-                "its number of map pages does not match its number of blocks",
+                "its number of map pages does not match the log's number of blocks",
             ));
         }
         let (lines, places) = rest.split_at(segments * size_of::<SegmentBytes>());
@@ -336,7 +336,8 @@ impl Summary {
     ///
     /// # Errors
     /// Returns an error if the bytes are not a summary, belong to another LBN, are damaged, or hold
-    /// impossible values. An intact summary can still be obsolete: check its epoch and sequence.
+    /// impossible values. An intact summary can still be obsolete: check its ID, epoch and sequence
+    /// number.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Summary, LogError> {
         let wrong = wrong(at, "a summary");
         let (head, rest) =

@@ -104,7 +104,7 @@
 //! | checkpoint: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxtcpt` |
-//! | 8 | 4 | CRC-32 of all that follows |
+//! | 8 | 4 | CRC-32 of all that follows, without the padding |
 //! | 12 | 4 | number of segments, s |
 //! | 16 | 4 | number of map pages, p |
 //! | 20 | 8 | the log's ID |
@@ -129,7 +129,7 @@
 //! | summary: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxtsum` |
-//! | 8 | 4 | CRC-32 of all that follows, without the blocks |
+//! | 8 | 4 | CRC-32 of all that follows, without the padding and the blocks |
 //! | 12 | 4 | number of entries, e; at least 1 |
 //! | 16 | 8 | the log's ID |
 //! | 24 | 8 | epoch |
@@ -146,8 +146,8 @@
 //! | 3 trim | of the first block | number of blocks | no |
 //!
 //! Rolling forward accepts a chunk if its summary and all its blocks are intact, its ID, epoch and
-//! sequence number are those expected, and the preceding chunk named its LBN. Map pages at the end
-//! belong to an unfinished checkpoint and are dropped.
+//! sequence number are those expected, and the preceding chunk or the checkpoint named its LBN. Map
+//! pages at the end belong to an unfinished checkpoint and are dropped.
 //!
 //! # Left out
 //! - More than one operation at a time.
