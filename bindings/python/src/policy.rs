@@ -156,8 +156,8 @@ impl PythonQueue {
     }
 
     /// Returns the time in milliseconds until the first remaining sector of each request comes
-    /// under the head: the value that ``sptf`` minimizes. It is 0 for a read whose first sector is
-    /// in the buffer, or about to be.
+    /// under the head: the value that ``sptf`` minimizes. It is 0 for a read without FUA whose
+    /// first sector is in the buffer, or about to be.
     fn access_ms(&self) -> PyResult<Vec<f64>> {
         self.with(|waiting| {
             let time = |index| waiting.positioning(index).map_or(f64::INFINITY, ms);

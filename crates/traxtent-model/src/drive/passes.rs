@@ -77,7 +77,8 @@ mod tests {
     use traxtent_units::request::Request;
 
     /// Do the passes of a read of a track and a half account for its sectors, rotation and
-    /// transfer, and are their times in order, with and without zero-latency access?
+    /// transfer, and are the times of the first pass in order, with and without zero-latency
+    /// access?
     #[test]
     fn passes_add_up_to_the_breakdown() {
         let mut profile = builtin("atlas10k2").expect("a built-in drive");

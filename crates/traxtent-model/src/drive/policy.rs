@@ -129,8 +129,8 @@ impl<'a> Waiting<'a> {
     }
 
     /// Returns the time from now until the first remaining sector of the request at `index` comes
-    /// under the head: the value that `sptf` minimizes. It is zero for a read whose first sector is
-    /// in the buffer, or about to be.
+    /// under the head: the value that `sptf` minimizes. It is zero for a read without FUA whose
+    /// first sector is in the buffer, or about to be.
     pub fn positioning(&self, index: usize) -> Option<Span> {
         let job = self.drive.waiting.get(index)?;
         Some(self.drive.positioning(job, self.now))

@@ -69,7 +69,7 @@ impl Drive {
     }
 
     /// The time from `now` until the first remaining sector of a waiting request comes under the
-    /// head. It is zero for a read whose first sector is in the buffer, or about to be.
+    /// head. It is zero for a read without FUA whose first sector is in the buffer, or about to be.
     pub(super) fn positioning(&self, job: &DriveJob, now: SimTime) -> Span {
         if self.finds_first_sector(job, now) {
             return Span::ZERO;
@@ -85,7 +85,8 @@ impl Drive {
         landed.since(now) + others.fold(wait(piece), Span::min)
     }
 
-    /// Returns whether a read's first sector is in the buffer, or read-ahead is about to read it.
+    /// Returns whether a request is a read without FUA whose first sector is in the buffer, or is
+    /// about to be read by read-ahead.
     fn finds_first_sector(&self, job: &DriveJob, now: SimTime) -> bool {
         let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
         !from_media

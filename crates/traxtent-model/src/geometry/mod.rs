@@ -51,7 +51,7 @@ pub struct Geometry {
     root: NodeId,
     /// The tracks without LBNs.
     blanks: NodeId,
-    /// LBNs that are kept outside their track, ascending.
+    /// LBNs that are kept at a place other than their regular one, ascending.
     moved: Vec<Moved>,
     /// Places that hold moved LBNs, ascending, each with the index in `moved`.
     moved_in: Vec<(Place, u32)>,
@@ -153,9 +153,9 @@ pub struct Defect {
 /// The replacement of a bad sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// The LBNs after it are moved by as many slots as are bad. This is also the remedy for the
-    /// sectors of a bad track that a spare track replaces ([`Sparing::TracksPerZone`]), because its
-    /// LBNs remain together on one track.
+    /// The LBNs on one side of it, which depends on the [`Sparing`], are moved by as many slots as
+    /// are bad. This is also the remedy for the sectors of a bad track that a spare track replaces
+    /// ([`Sparing::TracksPerZone`]), because its LBNs remain together on one track.
     Slipped,
     /// Its LBN is kept at another place.
     Remapped(Lbn, Place),
@@ -179,7 +179,7 @@ pub struct ZoneInfo {
     pub slots: u32,
 }
 
-/// An LBN that is kept outside its track.
+/// An LBN that is kept at a place other than its regular one.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     lbn: u64,
@@ -426,12 +426,12 @@ impl Geometry {
         slipped.chain(remapped)
     }
 
-    /// Returns whether an LBN is kept outside its track.
+    /// Returns whether an LBN is kept at a place other than its regular one.
     pub fn is_moved(&self, lbn: Lbn) -> bool {
         self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_ok()
     }
 
-    /// The number of LBNs that are kept outside their track.
+    /// The number of LBNs that are kept at a place other than their regular one.
     pub fn moved_count(&self) -> usize {
         self.moved.len()
     }

@@ -1,4 +1,4 @@
-//! LBNs that are kept outside their track.
+//! LBNs that are kept at a place other than their regular one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

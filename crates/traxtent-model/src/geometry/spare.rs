@@ -11,7 +11,7 @@ const TRACKS_AROUND: u64 = 1 << 18;
 impl Geometry {
     /// Returns the nearest run of `sectors` empty sectors on one track: on the cylinder of `lbn` if
     /// that has such a run, otherwise on the nearest cylinder that has one. Returns `None` if there
-    /// is none within a quarter of a million tracks.
+    /// is none within a quarter of a million tracks, or if `lbn` is beyond the drive's end.
     pub fn nearest_spare(&self, lbn: Lbn, sectors: u32) -> Option<Place> {
         let home = self.locate(lbn)?;
         let last = self.cylinders - 1;

@@ -40,7 +40,7 @@ pub struct GeometrySpec {
     /// so.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared_places: bool,
-    /// LBNs kept outside their track.
+    /// LBNs kept at a place other than their regular one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<MovedSpec>,
     /// The zones of a regular drive, in LBN order.
@@ -125,9 +125,9 @@ pub enum Start {
 /// The place of spare sectors, and the LBNs that a slipped sector displaces.
 ///
 /// A zone's `spares` is the number of spares per region: track, cylinder, range of cylinders or
-/// zone. A slip normally moves the LBNs after it into the spares of its own region. If the name
-/// contains *slip to end*, the slip moves all later LBNs of the zone, and the zone then holds one
-/// LBN fewer.
+/// zone. A slip normally moves the LBNs between it and the spares of its own region by one slot, so
+/// that a spare is used. If the name contains *slip to end*, the slip moves all later LBNs of the
+/// zone, and the zone then holds one LBN fewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sparing {
@@ -306,7 +306,7 @@ impl Default for PerSurface {
     }
 }
 
-/// An LBN, or several consecutive ones, kept outside its track.
+/// An LBN, or several consecutive ones, kept at a place other than the regular one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedSpec {

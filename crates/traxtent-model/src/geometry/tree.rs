@@ -336,7 +336,7 @@ impl Tree {
             first += branch.sector;
             let mut instance = branch.at;
             let mut count = branch.repeat - 1;
-            // The condition does not depend on `rest`, because processors cannot predict it.
+            // Processors could not predict a condition that depends on `rest`.
             if count > 0 {
                 let k = divide(rest, each);
                 count -= k;

@@ -156,7 +156,11 @@ pub(super) const SECTIONS: &[Section] = &[
                 "shared_places",
                 "Whether several LBNs may have one place, as in the map of a simulator.",
             ),
-            table("moved", Is("[]"), "LBNs kept outside their track."),
+            table(
+                "moved",
+                Is("[]"),
+                "LBNs kept at a place other than their regular one.",
+            ),
             table(
                 "zones",
                 Is("[]"),
@@ -272,7 +276,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     section(
         "geometry.moved[]",
-        "An LBN, or several consecutive ones, kept outside its track.",
+        "An LBN, or several consecutive ones, kept at a place other than the regular one.",
         &[
             key_of(
                 "lbn",
