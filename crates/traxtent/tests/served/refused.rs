@@ -247,7 +247,7 @@ fn a_receipt_on_a_full_disk() {
 
 /// Are a mounted device, and a file that backs a loop device, refused as the drive's file?
 #[test]
-fn a_mounted_device_and_a_backing_file() {
+fn a_mounted_device() {
     let losetup = testkit::tool!("losetup");
     let (make, mount) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
     let folder = TempDir::new().unwrap();
