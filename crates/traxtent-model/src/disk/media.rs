@@ -60,9 +60,9 @@ pub enum MediaError {
     },
 }
 
-/// A medium in memory. Ranges that were never written, or were set to zero, need no space, so a
-/// drive of terabytes is as small as its data. A write of one sector needs a page and the tables
-/// that lead to it, about 6 KB at most.
+/// A medium in memory. Pages of 4 KiB that were never written, or were set to zero as a whole, need
+/// no space, so a drive of terabytes is as small as its data. A write of one sector needs a page
+/// and the tables that lead to it, about 6 KB at most.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMedia {
     /// Tables of groups of pages. A lookup takes three steps, regardless of the number of pages.

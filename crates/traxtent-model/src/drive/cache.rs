@@ -341,8 +341,8 @@ impl Cache {
         self.touch(index);
     }
 
-    /// Records that a segment holds all sectors before `end`. If it exceeds its size, the lowest
-    /// sectors are dropped.
+    /// Records that a segment holds all sectors from its start up to `end`. If it exceeds its size,
+    /// the lowest sectors are dropped.
     pub(super) fn fill_to(&mut self, index: usize, end: Lbn) {
         let size = u64::from(self.spec.segment_sectors);
         let s = &mut self.segments[index];

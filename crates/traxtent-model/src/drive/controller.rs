@@ -70,7 +70,7 @@ pub(super) struct Controller {
     pub(super) write_sector: Span,
     pub(super) in_order: bool,
     pub(super) when_complete: bool,
-    /// The watermark of reads, in sectors, if it is a share of a segment.
+    /// The watermark of reads, in sectors, for profiles in which it is a share of a segment.
     pub(super) read_watermark: u32,
     pub(super) hold_read: bool,
     pub(super) hold_write: bool,

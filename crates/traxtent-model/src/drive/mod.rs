@@ -655,7 +655,8 @@ impl Drive {
         AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile)
     }
 
-    /// Stops any read-ahead at `now` and returns the time from which the arm may move.
+    /// Stops any read-ahead at `now`, or later if it has not yet reached its minimum, and returns
+    /// the time from which the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let (Arm::Free, Some(run)) = (self.arm, &mut self.read_ahead) {
             let ahead = &self.profile.cache.read_ahead;
