@@ -48,7 +48,7 @@ const LOG_SECTORS: u64 = 1 << 18;
 /// simulations of Rosenblum and Ousterhout (TOCS 1992, section 3.5).
 const UTILIZATION: f64 = 0.75;
 
-/// The log's size over the space that a cleaning pass frees, at any segment size.
+/// The log's size over the minimum space that a cleaning pass should free, at any segment size.
 const LOG_PER_PASS: u64 = 32;
 
 /// The writes to the log. They always overwrite existing blocks of 4 KB.
@@ -305,7 +305,7 @@ fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
     Ok(())
 }
 
-/// The number of the working log's tracks on either side of the zone boundary.
+/// The number of the working log's tracks on each side of the zone boundary.
 const TRACKS_PER_SIDE: usize = 40;
 
 /// The number of power cuts.

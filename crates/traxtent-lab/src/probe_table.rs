@@ -59,13 +59,16 @@ impl Method {
 /// A drive of the table.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The name of the built-in drive, or of DiskSim's file with the prefix `disksim:`.
+    /// The name of a built-in drive; or the prefix `disksim:` and the name of DiskSim's file, or of
+    /// the file's directory if it has one of its own; or `disksim:*` if DiskSim's files are
+    /// missing.
     pub name: String,
     /// The profile, or the reason why the drive is left out.
     pub profile: Result<Box<Profile>, String>,
 }
 
-/// Returns the built-in drives, then those of the files in DiskSim's directory, if one is given.
+/// Returns the built-in drives, then those of the files in DiskSim's directory. If no directory is
+/// given, or if it cannot be read, the last subject gives the reason.
 pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
     let built_in = profile::builtin::names().map(|name| Subject {
         name: name.to_owned(),
@@ -148,8 +151,8 @@ impl TableMeasurement {
     }
 }
 
-/// Measures a method on a drive, for no longer than `bound` of processor time. `reached` receives
-/// the first LBN after each track.
+/// Measures a method on a drive. The probe is stopped soon after it has taken `bound` of processor
+/// time. `reached` receives the first LBN after each track.
 pub fn measure(
     profile: &Arc<Profile>,
     geometry: &Arc<Geometry>,

@@ -123,14 +123,14 @@ impl SimulatedHost {
     /// repeated: the block was in transit already or has been evicted again, or another block had
     /// to arrive first.
     fn await_block(&mut self, open: &mut OpenFile, block: u64, in_call: u64) -> bool {
-        let look = self.request_block(open, block, in_call);
-        let Some(place) = look.waits_for() else {
+        let state = self.request_block(open, block, in_call);
+        let Some(place) = state.waits_for() else {
             return true;
         };
         while self.cache.is_requested(place) && !self.cache.is_in_memory(place) {
             self.wait();
         }
-        matches!(look, BlockState::InTransit(_)) && self.cache.is_in_memory(place)
+        matches!(state, BlockState::InTransit(_)) && self.cache.is_in_memory(place)
     }
 
     /// The blocks of a file that contain these bytes.

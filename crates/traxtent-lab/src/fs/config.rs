@@ -55,7 +55,8 @@ pub struct Config {
     /// The time in the host's queue after which a request is served next. The oldest request is
     /// checked at this interval. `None` if there is no limit.
     pub deadline: Option<Span>,
-    /// The number of requests that the host sends to the drive at once.
+    /// The largest number of requests that the host has outstanding at the drive, unless the
+    /// drive's own queue is shorter.
     pub queue_depth: u32,
     /// Processor costs.
     pub cpu: Cpu,

@@ -115,9 +115,9 @@ impl Client {
         let Some((mut open, block)) = reading else {
             return false;
         };
-        let look = host.request_block(&mut open, block, 1);
-        self.waits_for = look.waits_for();
-        if !matches!(look, BlockState::There) {
+        let state = host.request_block(&mut open, block, 1);
+        self.waits_for = state.waits_for();
+        if !matches!(state, BlockState::There) {
             self.reading = Some((open, block));
             return false;
         }

@@ -17,7 +17,7 @@ use super::space::one;
 const NAMES_PER_BLOCK: u32 = 341;
 
 impl SimulatedHost {
-    /// Adds a directory to a group, without using time.
+    /// Adds a directory to a group. Takes no time.
     pub fn directory(&mut self, group: u64) -> FileId {
         self.new_file(group, None)
     }

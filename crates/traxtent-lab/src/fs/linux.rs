@@ -16,7 +16,7 @@ use crate::figure::{Figure, Panel, Series, Style};
 
 const MB: u64 = 1 << 20;
 
-/// The memory in megabytes: for the scans and the comparison, and for the streams.
+/// The memory in megabytes: for all programs except the streams, and for the streams.
 pub(crate) const MEMORY_MB: [usize; 2] = [128, 2048];
 
 /// The number of runs over which the streams' latencies are averaged. The paper averages ten, whose

@@ -82,8 +82,8 @@ pub fn copy(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     }
 }
 
-/// T20: the changes in the time of a 4 GB scan by fast start and by traxtents, and the time itself
-/// in seconds.
+/// T20: the changes in the time of a 4 GB scan by fast start and by traxtents, and the unmodified
+/// system's time in seconds.
 ///
 /// # Errors
 /// Returns an error if the drive is too small.
@@ -136,7 +136,7 @@ pub fn copy_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// T23: the changes in Postmark's transactions per second by fast start and by traxtents, and the
-/// rate itself.
+/// unmodified system's rate.
 ///
 /// # Errors
 /// Returns an error if the drive is too small.

@@ -19,7 +19,7 @@ use crate::search::Search;
 /// The number of sectors per read.
 const SECTORS: u32 = 64;
 
-/// Offsets range from this many sectors below 0 to one less than this many above 0.
+/// The reach of the offsets: they range from `-REACH` to `REACH - 1` sectors.
 const REACH: i64 = 256;
 
 /// The number of rounds over all boundaries, sufficient to determine the means to two microseconds.

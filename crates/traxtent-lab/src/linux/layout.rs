@@ -15,7 +15,7 @@ const SHOWN: usize = 256;
 
 /// The paper's steps: drive time in minutes, and translations. Ours: drive times in minutes by
 /// translation and by timing; the slower of them over the paper's; and the number of boundaries
-/// that all three together missed or invented.
+/// that the three missed or invented in total.
 pub(crate) fn mapping_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let search = |algorithm| Search::run(bench, algorithm, Verify::Sample);
     let jump = search(Algorithm::Jump)?;

@@ -41,8 +41,8 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// The share of second reads that are served immediately, and the shortest and the longest wait of
-/// the rest; then the shortest and the longest wait on the ordinary drives. Waits are in
-/// milliseconds.
+/// the rest; then the shortest and the longest wait on [`DRIVES_WITHOUT_ZERO_LATENCY`]. Waits are
+/// in milliseconds.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = second_reads(bench)?;
     let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
