@@ -159,7 +159,9 @@ fn all_pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Does every link lead to an existing file and, if it has a fragment, to a heading in that file?
+/// Does every link lead to an existing file, within the book if the page is in the book, and, if it
+/// has a fragment, to a heading in that file? Is no page in a subfolder of the book named
+/// `README.md`?
 #[test]
 fn links_resolve() {
     let pages = all_pages();

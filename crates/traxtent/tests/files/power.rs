@@ -1,8 +1,8 @@
 //! Is everything that was durable still there if the power fails while files are moved?
 //!
-//! The file system is on a served drive whose write cache is volatile. For every other cut, this is
-//! an invented drive without mechanics. For the others, it is `atlas10k2` at 20 times its speed,
-//! because 200 cuts at its own speed would take minutes.
+//! The file system is on a served drive whose write cache is volatile. For cuts with an even seed,
+//! this is an invented drive without mechanics. For cuts with an odd seed, it is `atlas10k2` at 20
+//! times its speed, because 200 cuts at its own speed would take minutes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::command::{json, traxtent};
 
-/// Are all answers present and consistent, with the types that a script needs, and is a picture
-/// drawn?
+/// Is every answer consistent, with the types that a script needs, and given with and without
+/// zero-latency access? Are the main questions among those answered, and is a picture drawn?
 #[test]
 fn answers() {
     let folder = tempfile::tempdir().unwrap();
