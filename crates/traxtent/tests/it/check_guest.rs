@@ -138,8 +138,9 @@ fn kinds(report: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Are multiple paths to a drive, thin pools and volumes followed as a kernel presents them, to
-/// their content? Are zoned, solid-state and rotating drives distinguished by their properties?
+/// Are multiple paths to a drive, thin pools and thin volumes followed to their content, as a
+/// kernel presents them? Are zoned, solid-state and rotating drives distinguished by their
+/// properties?
 #[test]
 fn stacks_of_a_kernel() {
     let folder = TempDir::new().unwrap();

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::command::{Answer, traxtent_in};
 
-/// A log's columns by name, with its completions instead of its arrivals.
+/// The options that read a log by the names of its columns, with completion times instead of
+/// arrival times.
 const LOG: [&str; 4] = [
     "--columns",
     "completed=completed_ms,response=response_ms,op=op,fua=fua,lbn=lbn,sectors=sectors,device=device",

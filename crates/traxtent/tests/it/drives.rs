@@ -42,7 +42,7 @@ fn show() {
 }
 
 /// Are only assumed figures moved, each within a range that has a reason, and are the results with
-/// all of them moved at least as far apart as with each one?
+/// all of them moved at least as far apart as those with each one moved alone?
 #[cfg(feature = "lab")]
 #[test]
 fn assumed() {

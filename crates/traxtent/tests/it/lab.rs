@@ -14,7 +14,7 @@ fn ids(answer: &Value) -> Vec<&str> {
     claims.map(|claim| claim["id"].as_str().unwrap()).collect()
 }
 
-/// Returns the text of all pages about a paper.
+/// Returns the text of all pages about papers.
 fn pages_of_papers() -> String {
     let folder = testkit::workspace().join("docs/results");
     let files = fs::read_dir(folder).unwrap().map(Result::unwrap);

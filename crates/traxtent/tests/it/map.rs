@@ -316,8 +316,8 @@ fn draws_the_serpentine() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    // The vertical position of each track in the upper panel, which comes first: half turns of 32
-    // tracks.
+    // The vertical positions of the tracks in the upper panel, which comes first. A half turn has
+    // 32 tracks.
     let heights: Vec<i64> = svg
         .lines()
         .filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"6\""))

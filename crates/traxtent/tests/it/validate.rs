@@ -6,8 +6,8 @@ use testkit::shared_data;
 
 use super::command::{json, traxtent};
 
-/// Is the demerit of each of the seven traces at most DiskSim's, and the mean no worse or within
-/// 0.5 %?
+/// Is the demerit of each of the seven traces at most DiskSim's, and is the error of the mean at
+/// most DiskSim's or 0.5 %?
 #[test]
 fn no_worse_than_disksim() {
     let data = shared_data!("disksim");

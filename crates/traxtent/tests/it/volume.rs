@@ -374,8 +374,8 @@ fn maps_and_members() {
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
 }
 
-/// Is each track map read if any of its copies is undamaged? Otherwise, is the member named to
-/// which it belongs?
+/// Is each track map read if any of its copies is undamaged? Otherwise, does the error name the
+/// member to which it belongs?
 #[test]
 fn damaged_maps() {
     let folder = TempDir::new().unwrap();

@@ -263,7 +263,7 @@ fn a_scrub_overwrites_two_good_copies() {
     }
 }
 
-/// Fault 2: the very first scrub computed parity from arbitrary content. Is the initial sync a
+/// Fault 2: the very first scrub computes parity from arbitrary content. Is the initial sync a
 /// separate step, by a verb or by the first server? Is its state reported, and is a start without a
 /// member refused before the sync has ended, unless it is forced?
 #[test]
