@@ -68,8 +68,8 @@ fn tracks_of(
 }
 
 /// Does the reader return the same bytes as a plain read, with holes and a tail, however far it
-/// reads ahead? Does each part that it returns lie on one track, and hold all that an extent has
-/// there? Is the file closed once the reader is dropped?
+/// reads ahead? Does each part that it returns lie on one track, and hold all data that an extent
+/// has on that track? Is the file closed once the reader is dropped?
 #[test]
 fn reads_the_same_bytes_track_by_track() {
     for block_bytes in [1024, 4096] {

@@ -139,8 +139,8 @@ fn nth(cliffs: &[u32], n: usize) -> f64 {
 /// Returns the first cliff of the reads from sector 0, in sectors. Then the differences from it of
 /// the first cliffs from sector 256 and from anywhere below 512, and the difference of the second
 /// cliffs from sectors 256 and 0. Then how many of the first cliffs from sectors 0 and 256 are ends
-/// of tracks, and how many boundaries of the scan are. Then the change of the mean time of reads at
-/// multiples of [`PROOF_SECTORS`], relative to reads at any sector.
+/// of tracks, and how many boundaries of the scan are beginnings of tracks. Then the change of the
+/// mean time of reads at multiples of [`PROOF_SECTORS`], relative to reads at any sector.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let [from_0, from_256, from_any] =
