@@ -7,7 +7,7 @@
  *   command has completed on the disk's own clock. They do not wait in real time.
  * - Several outstanding requests: traxtent_submit, traxtent_poll, traxtent_next_wakeup. The caller
  *   has the clock, virtual or real.
- * No function sleeps or reads a clock. Functions that write to a file may wait for its storage.
+ * No function sleeps or reads a clock. Functions that access a file may wait for its storage.
  *
  * Files in whole tracks: traxtent_tracks_open, traxtent_tracks_next.
  *
