@@ -136,7 +136,7 @@ impl Calibration {
         to_python(py, &self.json["held_out"])
     }
 
-    /// Returns the calibration whose parts `__reduce__` has given.
+    /// Creates a calibration from the parts that `__reduce__` returns.
     #[staticmethod]
     fn _from_parts(drive: &Drive, report: &Bound<'_, PyAny>) -> PyResult<Calibration> {
         guarded(|| {

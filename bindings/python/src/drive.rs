@@ -293,7 +293,7 @@ impl Drive {
         hasher.finish()
     }
 
-    /// Returns the drive whose parts `__reduce__` has given.
+    /// Creates a drive from the parts that `__reduce__` returns.
     #[staticmethod]
     fn _from_parts(parts: &Bound<'_, PyDict>) -> PyResult<Drive> {
         guarded(|| Drive::of_parts(parts))

@@ -340,7 +340,7 @@ impl Completion {
         hasher.finish()
     }
 
-    /// Returns the completion whose parts `__reduce__` has given.
+    /// Creates a completion from the parts that `__reduce__` returns.
     #[staticmethod]
     fn _from_parts(parts: CompletionParts) -> PyResult<Completion> {
         guarded(|| {

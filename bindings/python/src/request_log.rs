@@ -339,7 +339,7 @@ impl RequestLog {
         format!("<log of {} requests>", self.__len__())
     }
 
-    /// Returns the log whose batches `__reduce__` has written.
+    /// Creates a log from the batches that `__reduce__` returns.
     #[staticmethod]
     fn _from_bytes(batches: Vec<Bound<'_, PyBytes>>) -> PyResult<RequestLog> {
         guarded(|| {
@@ -412,7 +412,7 @@ impl RequestBatch {
         format!("<batch of {} requests>", self.batch.rows)
     }
 
-    /// Returns the batch that `__reduce__` has written.
+    /// Creates a batch from the bytes that `__reduce__` returns.
     #[staticmethod]
     fn _from_bytes(batch: &[u8]) -> PyResult<RequestBatch> {
         guarded(|| {

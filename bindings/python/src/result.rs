@@ -187,7 +187,7 @@ impl SimulationResult {
         )
     }
 
-    /// Returns the result whose parts `__reduce__` has given.
+    /// Creates a result from the parts that `__reduce__` returns.
     #[staticmethod]
     fn _from_parts(parts: &Bound<'_, PyDict>) -> PyResult<SimulationResult> {
         guarded(|| {

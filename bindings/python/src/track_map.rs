@@ -301,7 +301,7 @@ impl TrackMap {
         hasher.finish()
     }
 
-    /// Returns the map in the text of a map file.
+    /// Creates a map from the text of a map file, which `__reduce__` returns.
     #[staticmethod]
     fn _from_text(text: &[u8]) -> PyResult<TrackMap> {
         guarded(|| MapFile::read(text).map(TrackMap::new).map_err(input_error))
@@ -408,7 +408,7 @@ impl Boundaries {
         format!("<{} numbers>", self.batch.rows)
     }
 
-    /// Returns the numbers in the bytes that `__reduce__` has given.
+    /// Creates the object from the bytes that `__reduce__` returns.
     #[staticmethod]
     fn _from_bytes(bytes: &[u8]) -> PyResult<Boundaries> {
         guarded(|| match bytes.as_chunks() {

@@ -91,7 +91,7 @@ def test_an_iterable_with_times_equals_a_table() -> None:
 
 
 def test_kinds_of_tables() -> None:
-    """Are chunked, sliced, dictionary and narrow columns read alike?"""
+    """Are tables with equal values, but other types or chunks, read alike?"""
     usual = pa.table(
         {
             "at_ms": [float(i) * 5 for i in range(40)],
@@ -122,7 +122,7 @@ def test_kinds_of_tables() -> None:
 
 
 def test_tables_without_times() -> None:
-    """Is a table without times replayed as fast as completions allow?"""
+    """Is a table without times replayed as fast as completions allow, if that is requested?"""
     table = pa.table({"lbn": [0, 5000, 9000], "sectors": [8, 8, 8]})
     result = simulate("atlas10k2", table, replay="closed:2", log=True)
     rows = rows_of(result)

@@ -207,9 +207,9 @@ def rerun(
         progress: As for `simulate`.
 
     Raises:
-        InputError: The row lacks a column; an argument is not for rows of a `SweepTable`; or the
-            row's figures are not those of the run, because the sweep had another drive, workload,
-            `warmup` or `trace`, or another version of this package.
+        InputError: The row lacks a column; the row is one of a `SweepTable`, but an argument is not
+            for such rows; or the row's figures are not those of the run, because the sweep had
+            another drive, workload, `warmup` or `trace`, or another version of this package.
         FileError: A file cannot be read.
 
     """

@@ -112,7 +112,7 @@ def run(
     Raises:
         InputError: There is no such claim, or an argument is invalid.
         FileError: No experiment can be run, or a file cannot be read.
-        TraxtentError: The executor has failed.
+        TraxtentError: The executor or the command has failed.
         KeyboardInterrupt: Ctrl-C. Experiments that have not begun are cancelled.
 
     """
