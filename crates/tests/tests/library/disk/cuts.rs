@@ -227,7 +227,7 @@ fn forced_unit_access_covers_its_own_sectors() {
 /// Negative control: does a drive that falsely reports flushes, or writes with force unit access,
 /// as durable lose data that a correct drive keeps?
 #[test]
-fn a_lying_flush_loses_data() {
+fn lying_flushes_and_writes_lose_data() {
     let lost = |fault: Option<&str>| {
         let lost = (0..40).filter(|&seed| {
             let mut disk = write_back();
