@@ -204,7 +204,7 @@ fn exact(ms: &str) -> SimTime {
     SimTime(ms.replace('.', "").parse().unwrap())
 }
 
-/// Are 32 requests outstanding at the model at once, and does its scheduler reorder them?
+/// Are 32 requests outstanding in the model at once, and does its scheduler reorder them?
 #[test]
 fn a_full_queue_is_reordered() {
     let mut profile = builtin("atlas10k2").unwrap();

@@ -68,7 +68,7 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
         bounds: PartitionBounds::new(count(least), count(most)).expect("bounds"),
         regions: 1 + rng.below(3) as u16,
         map: MapFile::new(identity, MapSource::Model, tracks),
-        // Without a survey, replicas are updated immediately.
+        // Without a survey, every request is sent to the drive immediately.
         survey: rng.chance(0.5).then_some(survey),
     }
 }

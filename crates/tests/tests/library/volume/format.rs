@@ -45,7 +45,7 @@ fn example() -> Superblock {
     }
 }
 
-/// Does an encoded superblock decode to itself, and are its bytes those of version 1?
+/// Does an encoded superblock decode to the same one, and are its bytes those of version 1?
 #[test]
 fn golden() {
     let bytes = example().encode();
