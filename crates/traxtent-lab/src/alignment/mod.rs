@@ -2,10 +2,11 @@
 //! drives with 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB sector disks).
 //!
 //! The experiment makes a file system on a partition at sector 34 and on one at sector 40. It then
-//! runs five more phases on each, from mounting to unmounting. Its result is the ratio of the times
-//! that the drive takes. The requests of a kernel are first recorded on a drive whose time passes
-//! fast ([`Session`]), then replayed on the virtual clock ([`RequestStream`]). Therefore, neither
-//! the load of the machine nor the speed of its processor affects the result.
+//! runs five more phases on each, every one of which mounts and unmounts the file system. The
+//! result is the ratio of the times that the drive takes. The requests of a kernel are first
+//! recorded on a drive whose time passes fast ([`Session`]), then replayed on the virtual clock
+//! ([`RequestStream`]). Therefore, neither the load of the machine nor the speed of its processor
+//! affects the result.
 //!
 //! Most file systems run in the running kernel. JFS and ReiserFS, which few kernels have today, run
 //! in a kernel on a machine that qemu emulates (`guest`).

@@ -49,7 +49,7 @@ pub struct RandomDrive {
     pub profile: Arc<Profile>,
     /// Its layout, with which a probe's result is compared.
     pub geometry: Arc<Geometry>,
-    /// Whether it supports VERIFY. Without it, only reads reach its media.
+    /// Whether the drive supports VERIFY. If not, a probe can use only reads.
     pub verifies: bool,
     /// The traps that the drive has.
     pub traps: Vec<HardProperty>,
