@@ -52,7 +52,8 @@ pub fn exchange(
     donor_start: u64,
     count: u64,
 ) -> Exchange {
-    let donor_fd = u32::try_from(donor.as_fd().as_raw_fd()).expect("open files are not negative");
+    let donor_fd = u32::try_from(donor.as_fd().as_raw_fd())
+        .expect("descriptors of open files are not negative");
     let mut request = MoveExtent {
         donor_fd,
         orig_start: file_start,

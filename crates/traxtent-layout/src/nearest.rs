@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The largest number of children of a tree node.
 const FANOUT: usize = 16;
 
-/// A tree over a sequence of numbers. Each node holds the largest number of its children.
+/// A tree over a sequence of numbers. Each node holds the largest of its children's numbers.
 #[derive(Clone, Debug)]
 pub(super) struct MaxTree {
     /// The levels of the tree, starting with the numbers themselves.

@@ -2,7 +2,8 @@
 //!
 //! In each round, each disk's share of the streams gets one I/O per stream, while the data fetched
 //! in the previous round is sent. A round lasts at most as long as one I/O plays. The I/O size thus
-//! determines the round, the round determines the startup latency, and both determine the memory.
+//! determines the round and, with the number of disks, the startup latency. The I/O size and the
+//! number of streams determine the memory.
 //!
 //! [`RoundBound`] is admission with a hard guarantee: from measurements of a drive, it bounds the
 //! time of a round wherever its requests are on the disk. The seeks of a round share one stroke,

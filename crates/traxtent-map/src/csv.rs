@@ -17,7 +17,8 @@ impl TrackMap {
     ///
     /// # Errors
     /// Returns an error if the text cannot be read, if it has no header or no tracks, or for the
-    /// first line that is not a track or does not continue where the previous track ends.
+    /// first line that is not a track, does not continue where the previous track ends, or follows
+    /// [`TRACKS_MAX`](crate::TRACKS_MAX) tracks.
     pub fn read_csv(mut input: impl BufRead) -> Result<TrackMap, TrackMapError> {
         let mut tracks = MapBuilder::default();
         let mut text = Vec::new();

@@ -142,7 +142,7 @@ impl MapFile {
     /// Checks that this map belongs to the given drive, according to its identity.
     ///
     /// # Errors
-    /// Returns the first property that differs.
+    /// Returns an error that names the first property that differs.
     pub fn check_drive(&self, identity: &Identity) -> Result<(), ResumeMismatch> {
         let properties = |identity: &Identity| {
             [

@@ -1,6 +1,6 @@
 //! The device traffic that a log causes.
 
-/// The numbers of sectors and blocks written to and read from the device, by purpose.
+/// The blocks that the user wrote, and the device traffic of the log, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// The number of blocks that the user wrote. A block written twice counts twice.
