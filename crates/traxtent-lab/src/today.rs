@@ -128,8 +128,8 @@ impl Question {
     /// Measures the answer on a drive.
     ///
     /// # Errors
-    /// Returns an error if the drive has no whole track in its first zone, or cannot serve a
-    /// request.
+    /// Returns an error if the drive has no whole track in its first zone, is too small for the
+    /// file systems, or cannot serve a request.
     pub fn measure(self, bench: &Bench) -> Result<Answer, LabError> {
         let track = bench.track_sectors();
         let head_time = |sectors, queue| {

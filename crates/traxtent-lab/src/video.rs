@@ -27,7 +27,7 @@ pub const COMPARED_STREAMS: u32 = 70;
 /// aligned and unaligned, and the gain; then the same with rounds as long as a track plays.
 ///
 /// # Errors
-/// Returns an error if the drive cannot serve a request.
+/// Returns an error if the drive has no whole track in its first zone, or cannot serve a request.
 pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;
@@ -49,7 +49,7 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// number is less than 70.
 ///
 /// # Errors
-/// Returns an error if the drive cannot serve a request.
+/// Returns an error if the drive has no whole track in its first zone, or cannot serve a request.
 pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;
@@ -77,7 +77,7 @@ pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// aligned and unaligned with an I/O of a track, then of two.
 ///
 /// # Errors
-/// Returns an error if the drive has no mechanics.
+/// Returns an error if the drive has no whole track in its first zone, or has no mechanics.
 pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;
@@ -98,7 +98,7 @@ pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// of the two aligned systems it means, but its preceding sentence is about I/Os of two tracks.
 ///
 /// # Errors
-/// Returns an error if the drive has no mechanics.
+/// Returns an error if the drive has no whole track in its first zone, or has no mechanics.
 pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;
@@ -125,7 +125,7 @@ pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Figure 9: worst-case startup latency against the number of streams on all disks together.
 ///
 /// # Errors
-/// Returns an error if the drive cannot serve a request.
+/// Returns an error if the drive has no whole track in its first zone, or cannot serve a request.
 pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
     let drive = bench.drive();
     let extents = Extents::in_zone(&drive, 0)?;

@@ -2,11 +2,11 @@
 //!
 //! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
 //! [`Allocator`] chooses the blocks of a file. A [`Reserve`] preallocates traxtents and hands out
-//! their blocks. [`Boundaries`] determines whether a request ends at a track boundary. A
-//! [`Reorganizer`] moves [`File`]s to align them again; [`Aging`] produces the fragmentation that
-//! it repairs. [`log`] is a log-structured layout whose segments match tracks. [`tpl`] keeps
-//! replicas of blocks at equal angles around their tracks. [`raid`] combines drives into an array
-//! whose chunks are tracks. [`video`] computes the rounds of a video server.
+//! their blocks. [`Boundaries`] determines how a request treats track boundaries. A [`Reorganizer`]
+//! moves [`File`]s to align them again; [`Aging`] produces the fragmentation that it repairs.
+//! [`log`] is a log-structured layout whose segments can match tracks. [`tpl`] keeps replicas of
+//! blocks at equal angles around their tracks. [`raid`] combines drives into an array whose chunks
+//! can be tracks. [`video`] computes the rounds of a video server.
 //!
 //! The main source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST
 //! 2002), sections 3.2 and 4.2. The modules name further sources.

@@ -14,7 +14,7 @@ use traxtent_units::{Lbn, Sectors};
 /// The rule by which a range is cut into segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SegmentSizing {
-    /// Each segment is a track, whatever its size: `tracks`.
+    /// Each segment is a track, whatever its size, or the part of it in the range: `tracks`.
     #[default]
     Tracks,
     /// Segments of one size. Each begins at the start of a track, or at the end of the preceding

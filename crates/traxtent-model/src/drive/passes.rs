@@ -28,7 +28,8 @@ pub struct Pass {
     pub lbn_begun: SimTime,
     /// The time at which the last of the sectors had passed.
     pub end: SimTime,
-    /// The time on the track during which no sector of the access passed under the head.
+    /// The time on the track spent waiting for sectors of the access, including the revolutions of
+    /// retries.
     pub rotation: Span,
 }
 
@@ -60,6 +61,8 @@ impl Pass {
 
 impl Drive {
     /// Iterates over the passes of the head in the latest access to the media, without read-ahead.
+    /// However, the first pass of an access that continues read-ahead includes the sectors that
+    /// read-ahead had already read in that pass.
     ///
     /// A write that covers physical sectors in part first has a pass for each of these that the
     /// drive reads. There is no pass before the first access.
