@@ -259,7 +259,7 @@ impl<'a> Loader<'a> {
                 "there is no disk called {only:?}; the disks are {}{more}",
                 names.join(", ")
             ),
-            _ => "does not describe a disk".to_owned(),
+            _ => "the file does not describe a disk".to_owned(),
         };
         Ok(ParamError {
             file: file.to_owned(),
@@ -554,9 +554,10 @@ impl<'a> Loader<'a> {
         if !arrays.is_empty()
             && let Some(plain) = plain
         {
-            return Err(plain.error(
-                "is not an array, but other organisations are; all must be arrays, or none",
-            ));
+            return Err(plain.error(format!(
+                "{} is not an array, but other organisations are; all must be arrays, or none",
+                plain.name.as_deref().unwrap_or("logorg")
+            )));
         }
         Ok(arrays)
     }
