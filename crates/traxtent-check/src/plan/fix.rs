@@ -450,7 +450,7 @@ impl FindingContext<'_> {
         let sectors = layer.bytes / unit * unit / sector;
         if sectors * sector == layer.bytes {
             return Some(note_only(
-                "nothing to shorten: it ends on the grid once it begins on it; fix its start, then check again",
+                "nothing to shorten: its end is aligned once its start is; fix its start, then check again",
             ));
         }
         let fits = self.content_of(layer).is_none_or(|(_, content)| {

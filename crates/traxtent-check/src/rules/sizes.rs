@@ -62,7 +62,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     && !volume.extent_bytes.is_multiple_of(stripe)
                 {
                     let what = format!(
-                        "{title} has extents of {}, not a multiple of the full stripe of {} ({}); volumes may not begin at a stripe boundary",
+                        "{title} has extents of {}, not a multiple of the full stripe of {} ({}); volumes may begin within a stripe",
                         bytes(volume.extent_bytes),
                         stack.layer(array).name,
                         bytes(stripe)
