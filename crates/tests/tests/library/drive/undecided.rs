@@ -1,9 +1,9 @@
 //! Cases in which DiskSim 4.0 and the model differ, and no measurement has decided between them.
 //!
-//! Each test states two response times of the same request to the same drive: that of our model,
-//! which it asserts, and DiskSim's. If a change to the model changes a result, the test fails and
-//! reports whether the new result agrees with DiskSim's. The author of the change then updates the
-//! result. The stated result of our model is not a claim that it is right.
+//! Each test states two response times for some of its requests: that of our model, which it
+//! asserts, and that of the same drive in DiskSim. If a change to the model changes a result, the
+//! test fails and reports whether the new result agrees with DiskSim's. The author of the change
+//! then updates the result. The stated result of our model is not a claim that it is right.
 //!
 //! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
 //! test in TRACE and its parameters set in NAME.diskspecs. They are accurate only to about
