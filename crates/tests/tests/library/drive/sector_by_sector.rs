@@ -71,17 +71,17 @@ impl Case {
             2 => pass + 1 + rng.below(pass),
             _ => 1 + rng.below(3 * pass),
         };
-        let mut some = |most| if rng.chance(0.5) { 0 } else { rng.below(most) };
+        let mut zero_or_below = |end| if rng.chance(0.5) { 0 } else { rng.below(end) };
         let mut case = Case {
             slots,
             bus,
-            command: some(300),
-            preparation: some(20),
-            connect: some(60),
-            reconnect: some(60),
-            disconnect: some(60),
-            completion: some(40),
-            minimum_seek: some(100),
+            command: zero_or_below(300),
+            preparation: zero_or_below(20),
+            connect: zero_or_below(60),
+            reconnect: zero_or_below(60),
+            disconnect: zero_or_below(60),
+            completion: zero_or_below(40),
+            minimum_seek: zero_or_below(100),
             hold: false,
             always: false,
             zero_latency: false,
