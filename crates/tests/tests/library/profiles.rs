@@ -216,9 +216,10 @@ fn table_1_of_the_track_partition_layout_paper() {
             "{name}"
         );
     }
-    // Single-cylinder and full-stroke seeks. The times printed for the HP drive are unused entries
-    // of its DiskSim model, which also has a measured curve of 1.18 to 18.1 ms; they are not met.
-    // Those of the IBM drive are of the same kind, but close to the curve.
+    // Single-cylinder and full-stroke seeks. The HP drive is not among these, because its printed
+    // times are unused entries of its DiskSim model. That model and the profile have a measured
+    // curve of 1.18 to 18.1 ms. The times of the IBM drive are of the same kind, but close to its
+    // curve.
     for (name, single, full, share) in [
         ("atlas10k-disksim", 1.245, 10.828, 0.005),
         ("ibm18es-disksim", 1.086, 12.742, 0.025),

@@ -6,9 +6,9 @@
 //! handles such a list as follows:
 //!
 //! - It aborts if the primary superblock or the descriptors after it would be on a bad block.
-//! - It miscounts a bad block that lies where a *later* group would have a copy of them, whether or
-//!   not the group has one; e2fsck then finds wrong counts. With `resize_inode`, the space for more
-//!   descriptors causes the same problem.
+//! - It miscounts a bad block that lies where a *later* group would have a copy of the superblock
+//!   and the descriptors, whether or not the group has one; e2fsck then finds wrong counts. With
+//!   `resize_inode`, the space for more descriptors causes the same problem.
 //! - The inode table of a group needs consecutive blocks. If the group has too few between two bad
 //!   blocks, mke2fs aborts. With `flex_bg` it takes them from anywhere, even from the other end of
 //!   the disk.
