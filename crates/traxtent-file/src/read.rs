@@ -50,8 +50,8 @@ impl TrackReader {
     /// outside 1 to 256 are replaced by the nearest bound.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, if its file system does not report extents,
-    /// or if a thread cannot be started.
+    /// Returns an error if the file cannot be opened or examined, if its data cannot be written to
+    /// the device, if its file system does not report extents, or if a thread cannot be started.
     pub fn open(
         path: &Path,
         system: &FileSystem,

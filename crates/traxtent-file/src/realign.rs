@@ -380,8 +380,8 @@ pub(crate) fn unsuitable_system(system: &FileSystem) -> io::Result<Option<String
 /// moves.
 ///
 /// # Errors
-/// Returns an error if the file system cannot be examined, or if the file cannot be opened for
-/// writing.
+/// Returns an error if the file system or the file cannot be examined, or if the file cannot be
+/// opened for writing.
 pub fn obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>, FileError> {
     Ok(open(path, system)?.err())
 }
