@@ -110,9 +110,10 @@ typedef struct traxtent_request {
 
 // The parts of a response time in picoseconds. Their sum is the response time.
 typedef struct traxtent_breakdown {
-  // Waiting for other requests, or for the end of a stall.
+  // Waiting for other requests, for read-ahead to stop, or for the end of a stall.
   uint64_t queue;
-  // The controller's command and completion processing.
+  // The controller's command and completion processing, the reselection of the bus, and delays
+  // before the head moves.
   uint64_t overhead;
   // The first movement of the arm.
   uint64_t seek;

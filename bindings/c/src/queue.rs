@@ -58,9 +58,10 @@ pub struct Request {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Breakdown {
-    /// Waiting for other requests, or for the end of a stall.
+    /// Waiting for other requests, for read-ahead to stop, or for the end of a stall.
     pub queue: u64,
-    /// The controller's command and completion processing.
+    /// The controller's command and completion processing, the reselection of the bus, and delays
+    /// before the head moves.
     pub overhead: u64,
     /// The first movement of the arm.
     pub seek: u64,

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         traxtent_status flushed = traxtent_flush(disk, NULL);
         printf("flush: %d %s\n", flushed, traxtent_error(disk));
         if (traxtent_fetch(disk, 5, 1, found) || found[0] != 9)
-            return failed("the data is not readable");
+            return failed("the data cannot be read, or is wrong");
         printf("close: %d ", traxtent_close(disk, why, sizeof why));
         return print_error(why);
     } else if (!strcmp(step, "open-zero")) {
