@@ -180,7 +180,7 @@ fn region_of(choices: &Choices, drive: &NamedDrive) -> Result<Region, RunError> 
     };
     if first >= end || Lbn(end) > whole.end {
         return Err(RunError::at(
-            format!("region: {first} to {end}"),
+            format!("region: ({first}, {end})"),
             format!("expected two ascending LBNs up to {}", whole.end),
         ));
     }

@@ -9,7 +9,7 @@ use crate::stack::LayerId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// For information; nothing is wrong.
+    /// For information; nothing has to be changed.
     Info,
     /// Something costs time, or a value is wrong or misleading.
     Warning,
