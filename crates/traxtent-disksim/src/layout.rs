@@ -29,9 +29,9 @@ pub(super) struct DiskSize {
 /// Reads the layout of a `dm_disk` block. `sources` supplies the map file of layout g2.
 ///
 /// # Errors
-/// Returns an error if the block is not a `dm_disk` block, if a parameter is missing, invalid or out
-/// of bounds, if the layout model is not g1, g2 or g4, if a list of slips or defects is too long to
-/// process, or if the map file is not available or invalid.
+/// Returns an error if the block is not a `dm_disk` block, if a parameter is missing, invalid or
+/// out of bounds, if the layout model is not g1, g2 or g4, if a list of slips or defects is too
+/// long to process, or if the map file is not available or invalid.
 pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<ImportedLayout, ParamError> {
     if disk.kind != "dm_disk" {
         return Err(disk.error(format!("expected a dm_disk block, found {}", disk.kind)));

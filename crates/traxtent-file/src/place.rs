@@ -66,8 +66,8 @@ impl FileSystem {
     ///
     /// # Errors
     /// Returns an error if the path does not exist, if its file system is not on a block device or
-    /// is neither ext2 to ext4 nor XFS, or if the device cannot be found or read; reading it usually
-    /// needs root.
+    /// is neither ext2 to ext4 nor XFS, or if the device cannot be found or read; reading it
+    /// usually needs root.
     pub fn of(path: &Path, host: &HostPaths) -> Result<FileSystem, FileError> {
         let unsuitable = |why: String| FileError::Unsuitable {
             path: path.to_owned(),

@@ -1,5 +1,6 @@
 //! Hostile input, most of which describes a large amount of data in a few bytes. Each case was
-//! found by fuzzing or by analysis, and is refused before it costs memory or time.
+//! found by fuzzing or by analysis, and is refused before it costs memory or time. A further test
+//! is about the error for an unknown disk name.
 
 use traxtent_disksim::load_system;
 use traxtent_model::geometry::{
