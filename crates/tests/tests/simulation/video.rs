@@ -150,9 +150,9 @@ fn no_random_round_beats_the_bound() {
     }
 }
 
-/// Do the worst rounds that can be constructed keep the bound: one request at each edge of the
-/// drive and the others where their seeks share the stroke evenly, after a round that has left the
-/// arm at a random track? Does one come within 10 % of it, with 30 streams on the Atlas 10K II?
+/// Do hostile rounds keep the bound: one request at each edge of the drive and the others where the
+/// seeks share the stroke about evenly, after a round that has left the arm at a random track? Does
+/// one come within 10 % of it, with 30 streams on the Atlas 10K II?
 #[test]
 fn no_hostile_round_beats_the_bound() {
     for drive in drives() {

@@ -36,8 +36,8 @@ fn luks(stack: &traxtent_check::Stack) -> Luks {
     luks.clone()
 }
 
-/// For both versions, are the version and the sector size found, and does the start of the data
-/// match what cryptsetup prints?
+/// Are the version and the sector size of a LUKS1 and a LUKS2 device found, and does the start of
+/// the data match what cryptsetup prints?
 #[test]
 fn header_matches_luks_dump() {
     let cryptsetup = tool!("cryptsetup");

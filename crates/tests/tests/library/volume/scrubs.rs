@@ -110,7 +110,7 @@ fn a_flipped_byte_among_three_copies() {
 /// Are two replicas that differ left unchanged until one is named as right, and does the other then
 /// become equal to it?
 #[test]
-fn two_copies_that_differ() {
+fn two_replicas_that_differ() {
     for named in 0..2 {
         let mut rng = Rng::new(7);
         let made = setup_of(Level::Raid1, 2, &mut rng);
