@@ -19,7 +19,7 @@ pub enum DeviceError {
     },
     /// Access is denied.
     #[error(
-        "{}: no permission to {what} the device; run as root, or join the group `disk`",
+        "{}: no permission to {what} it; run as root or, for a device, join the group `disk`",
         path.display()
     )]
     NoPermission {
