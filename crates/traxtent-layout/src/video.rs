@@ -94,10 +94,7 @@ impl SeekBound {
     }
 
     /// Returns an upper bound on the mean time of `seeks` seeks that cover `distance` cylinders
-    /// together, rounded up.
-    ///
-    /// # Panics
-    /// Panics if `seeks` is zero.
+    /// together, rounded up. If `seeks` is 0, this is the longest seek time.
     pub fn mean(&self, distance: u64, seeks: u64) -> Span {
         let n = u128::from(seeks);
         let reached = |corner: &(u64, u64)| u128::from(corner.0) * n <= u128::from(distance);

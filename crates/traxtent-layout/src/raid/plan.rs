@@ -277,6 +277,9 @@ impl StripePlanner {
     /// # Errors
     /// Returns an error if the level has no redundancy, if too many other members cannot be read,
     /// or if parity would be needed that may not be used ([`StripeHealth::unsynced`]).
+    ///
+    /// # Panics
+    /// Panics if there is no such member.
     pub fn rebuild(
         &self,
         stripe: &Stripe<'_>,

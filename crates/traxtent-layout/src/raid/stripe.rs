@@ -76,15 +76,12 @@ impl<'a> Stripe<'a> {
         data_chunks(self.level(), self.sizes.len())
     }
 
-    /// Returns the number of sectors in a data chunk.
-    ///
-    /// # Panics
-    /// Panics if there is no data chunk with this number.
+    /// Returns the number of sectors in a data chunk. `k` must be below [`Stripe::data_chunks`].
     pub fn data_sectors(&self, k: usize) -> Sectors {
         Sectors(data_sectors(self.level(), self.sizes, self.number, k))
     }
 
-    /// Returns the array's sectors in a data chunk.
+    /// Returns the array's sectors in a data chunk. `k` must be below [`Stripe::data_chunks`].
     pub fn logical_of(&self, k: usize) -> Range<Lbn> {
         let mut first = self.logical.start;
         for before in 0..k {
@@ -93,7 +90,8 @@ impl<'a> Stripe<'a> {
         first..first + self.data_sectors(k)
     }
 
-    /// Returns a data chunk. In RAID-1, it is that of the first member.
+    /// Returns a data chunk. `k` must be below [`Stripe::data_chunks`]. In RAID-1, the chunk is that
+    /// of the first member.
     pub fn data(&self, k: usize) -> Chunk {
         self.chunk_on(self.data_member(k))
     }
@@ -156,10 +154,8 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    /// Returns the number of a member's sectors that the stripe uses.
-    ///
-    /// # Panics
-    /// Panics if there is no such member.
+    /// Returns the number of a member's sectors that the stripe uses. `member` must be below
+    /// [`Stripe::members`].
     pub fn sectors_on(&self, member: usize) -> Sectors {
         match self.holds(member) {
             ChunkContents::Data(k) => self.data_sectors(k),

@@ -42,10 +42,10 @@ impl Tpl {
         }
         self.filled.insert(track);
         let step = |(first, blocks): (BlockHome, u32)| {
-            let copies: Vec<Lbn> = self.shape.replica_lbns(first, doubled).collect();
+            let replicas: Vec<Lbn> = self.shape.replica_lbns(first, doubled).collect();
             DeviceStep::Copy {
-                from: copies[0],
-                to: copies.into_iter().skip(1).step_by(2).collect(),
+                from: replicas[0],
+                to: replicas.into_iter().skip(1).step_by(2).collect(),
                 sectors: self.shape.sectors(blocks),
             }
         };
@@ -194,8 +194,8 @@ impl Tpl {
         let count = self.track(track).count;
         let mut steps = Vec::new();
         for (first, blocks) in self.held(track) {
-            let copies: Vec<Lbn> = self.shape.replica_lbns(first, count).collect();
-            if let [from, others @ ..] = &copies[..]
+            let replicas: Vec<Lbn> = self.shape.replica_lbns(first, count).collect();
+            if let [from, others @ ..] = &replicas[..]
                 && !others.is_empty()
             {
                 steps.push(DeviceStep::Copy {

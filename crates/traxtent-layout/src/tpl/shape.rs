@@ -249,9 +249,9 @@ impl ReplicaMap {
 
     /// Returns the first LBN of a replica of a block, on a track with `count` partitions. Replicas
     /// are numbered from 0; `index` of `home` must be below [`ReplicaMap::share`].
-    pub fn replica_lbn(&self, home: BlockHome, count: PartitionCount, copy: u32) -> Lbn {
+    pub fn replica_lbn(&self, home: BlockHome, count: PartitionCount, replica: u32) -> Lbn {
         let track = self.track(home.track);
-        self.copy_on(&track, home.index, count, copy)
+        self.replica_on(&track, home.index, count, replica)
     }
 
     /// Returns the first LBNs of the replicas of a block, in ascending order.
@@ -262,7 +262,7 @@ impl ReplicaMap {
     ) -> impl ExactSizeIterator<Item = Lbn> + use<'_> {
         let track = self.track(home.track);
         (0..count.get() as usize)
-            .map(move |copy| self.copy_on(&track, home.index, count, copy as u32))
+            .map(move |replica| self.replica_on(&track, home.index, count, replica as u32))
     }
 
     /// Returns the number of sectors in `blocks` blocks.
@@ -270,9 +270,15 @@ impl ReplicaMap {
         Sectors(u64::from(blocks) * u64::from(self.block_sectors))
     }
 
-    fn copy_on(&self, track: &MappedTrack, index: u32, count: PartitionCount, copy: u32) -> Lbn {
+    fn replica_on(
+        &self,
+        track: &MappedTrack,
+        index: u32,
+        count: PartitionCount,
+        replica: u32,
+    ) -> Lbn {
         let blocks = self.blocks_on(track);
-        let from = (u64::from(copy) * u64::from(blocks)) >> count.exponent();
+        let from = (u64::from(replica) * u64::from(blocks)) >> count.exponent();
         track.first_lbn + Sectors((from + u64::from(index)) * u64::from(self.block_sectors))
     }
 
