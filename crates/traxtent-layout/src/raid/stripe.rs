@@ -90,8 +90,8 @@ impl<'a> Stripe<'a> {
         first..first + self.data_sectors(k)
     }
 
-    /// Returns a data chunk. `k` must be below [`Stripe::data_chunks`]. In RAID-1, the chunk is that
-    /// of the first member.
+    /// Returns a data chunk; in RAID-1, that of the first member. `k` must be below
+    /// [`Stripe::data_chunks`].
     pub fn data(&self, k: usize) -> Chunk {
         self.chunk_on(self.data_member(k))
     }
