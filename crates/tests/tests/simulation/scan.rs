@@ -246,8 +246,8 @@ fn regions() {
 }
 
 /// Is a scan exact if each place that it searches begins with a track of slightly more sectors than
-/// a power of two? On a drive with zero-latency access, a read of almost a whole track ends one revolution
-/// after the arm arrives; its time says nothing about its sectors.
+/// a power of two? On a drive with zero-latency access, a read of almost a whole track ends one
+/// revolution after the arm arrives; its time says nothing about its sectors.
 #[test]
 fn places_that_begin_with_a_track() {
     let drive = Drive::built_in("st2000dm006");
