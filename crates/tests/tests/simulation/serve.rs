@@ -122,7 +122,7 @@ fn replays_to_the_picosecond() {
                 scope.spawn(move || {
                     let mut rng = Rng::new(seed);
                     for _ in 0..each {
-                        // Half of the requests begin in few sectors, so that some hit the buffer.
+                        // Half of the requests begin in a small range, so that some hit the buffer.
                         let lbn = if rng.chance(0.5) {
                             rng.below(2000)
                         } else {

@@ -2,8 +2,8 @@
 //! the finding gone afterwards?
 //!
 //! Shell functions replace three of the tools. `sfdisk` does not inform the kernel, `pvcreate` uses
-//! only the given device, and `cryptsetup` supplies a passphrase and uses few iterations. Questions
-//! are answered.
+//! only the given device, and `cryptsetup` supplies a passphrase and uses few iterations. Neither
+//! `pvcreate` nor `cryptsetup` asks for confirmation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
