@@ -76,7 +76,7 @@ enum Table {
     },
     /// Replicas compared with a short-stroked drive, two drives, and a deep queue
     Compare,
-    /// Replicas compared with a short-stroked drive, with the traces that come with DiskSim
+    /// Replicas compared with a short-stroked drive, using the traces that come with DiskSim
     Traces,
 }
 
