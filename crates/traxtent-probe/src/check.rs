@@ -47,7 +47,7 @@ pub struct MovedBoundary {
 }
 
 /// Tests a random sample of the boundaries of a map. `progress` receives the number of boundaries
-/// tested and their total. Caching may remain switched off afterwards, as after
+/// tested and the size of the sample. Caching may remain switched off afterwards, as after
 /// [`qualify`](super::qualify()).
 ///
 /// # Errors

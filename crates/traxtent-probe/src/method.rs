@@ -32,7 +32,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 /// A way to time sectors as they pass under the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimingMethod {
-    /// VERIFY: reads the media and sends nothing.
+    /// VERIFY: reads the media and returns no data.
     Verify,
     /// Reads with force unit access, and with caching switched off if the drive allows it.
     ReadFua,
@@ -476,8 +476,8 @@ impl Test<'_> {
         Ok((early, trials))
     }
 
-    /// Returns the number of random LBNs that complete at a different phase from most, and the
-    /// number of trials. Fails if fewer than half of them do.
+    /// Returns the number of random LBNs that complete at a phase other than the most frequent one,
+    /// and the number of trials. Fails if fewer than half of the LBNs do.
     fn phases(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const PLACES: u32 = 24;
         let mut seen: Vec<SimTime> = Vec::new();

@@ -102,7 +102,7 @@ fn moved_from(
     Ok(Vec::new())
 }
 
-/// Returns false only if `next` follows `one` on a track, with at most bad slots between them.
+/// Returns false only if `next` follows `one` on a track and all slots between them are bad.
 fn is_apart(
     target: &mut dyn Target,
     bad: &DefectLists,

@@ -50,9 +50,9 @@ const PAIR_ATTEMPTS: u32 = 8;
 /// receives the number of tracks done.
 ///
 /// # Errors
-/// Returns an error if the drive cannot be timed, if no sectors can be read on two tracks between
-/// which the arm is timed, or if the drive fails. A track at whose beginning no sector can be read
-/// gets the angle 0.
+/// Returns an error if the drive cannot be timed, if every attempt to time the arm between two
+/// tracks meets a sector that cannot be read, or if the drive fails. A track at whose beginning no
+/// sector can be read gets the angle 0.
 pub fn survey(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -228,8 +228,8 @@ impl Arm<'_, '_> {
         Ok(later[TAILS / 2])
     }
 
-    /// Returns the shortest time over a distance from a random track, in revolutions, found by
-    /// bisection.
+    /// Returns the shortest time over a distance between two random tracks, in revolutions, found
+    /// by bisection.
     fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
         self.drift.follow(self.clock)?;
         let from =

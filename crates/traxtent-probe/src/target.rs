@@ -5,7 +5,8 @@ use traxtent_model::geometry::Place;
 use traxtent_units::request::{Request, Timing};
 use traxtent_units::{Count, Lbn, SimTime};
 
-/// A drive under test: a clock, timed requests and, on some drives, translation.
+/// A drive under test: a clock, timed requests and, on some drives, translation, defect lists and
+/// control of caching.
 ///
 /// Requests are sent one at a time. The probe is the only user of the drive.
 pub trait Target {

@@ -344,7 +344,8 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Adds a track found by a search to the pattern. If the pattern continues after it as if the
-    /// track had been as expected, the expected track is added instead.
+    /// track had been as expected, the expected track is added instead, unless the previous
+    /// unexpected track, or the last track on its surface, had the same slots as this one.
     fn learn(
         &mut self,
         start: u64,

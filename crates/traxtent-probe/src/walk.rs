@@ -4,7 +4,8 @@
 //! In the common case, a track is as long as the previous one. The translations of its last LBN
 //! and of the LBN after that verify this. If they do not, a binary search from the track's first
 //! LBN finds its end.
-//! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
+//!
+//! The algorithm uses no knowledge of zones, spares or surfaces. The defect list, if the drive has
 //! one, serves only to decide which track a remapped LBN belongs to; see [`track_end`].
 
 use super::extraction::{Extraction, ProbeError, TrackSink};
@@ -49,7 +50,7 @@ pub(super) fn next_end(
     }
 }
 
-/// Returns whether a track has the expected size, judging by its first and last LBNs and by one or
+/// Returns whether a track has the expected size, judging by its first and last LBNs and by up to
 /// two LBNs after it.
 pub(super) fn has_size(
     translator: &mut Translator<'_>,

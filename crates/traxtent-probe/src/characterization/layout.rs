@@ -416,7 +416,7 @@ mod tests {
                     Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
                         .unwrap();
                 let tracks = geometry.track_count() as usize;
-                // The zones' first tracks. A map of a drive shows them by a change of track size.
+                // The zones' first tracks. A map of a drive shows them as changes of track size.
                 let starts = geometry
                     .zones()
                     .iter()

@@ -1,5 +1,5 @@
 //! Characterization: measuring the properties that a drive's profile needs, except its track
-//! boundaries, by timing requests.
+//! boundaries, by timing requests and, if the drive supports them, by translations.
 //!
 //! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
 //! physical sectors, the position and angle of each track, the seek curve, the head switch,
@@ -307,7 +307,7 @@ fn layout(
     }
 }
 
-/// The measured times of the arm and the heads.
+/// The overhead, zero-latency access, and the times of the arm and the heads, as measured by reads.
 struct Movement {
     overhead: Estimate,
     zero_latency: bool,

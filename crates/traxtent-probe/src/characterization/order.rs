@@ -94,7 +94,7 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
     let next = visits.iter().cycle().skip(1);
     let mut surface_changes = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
     // At the end of a group of cylinders, surface-forward orders return from the last surface to
-    // the first; surface-alternating orders stay on the last surface.
+    // the first; surface-alternating orders stay on the surface that they have reached.
     let surface_alternates = if surfaces == 2 {
         merged(section) || surface_changes.any(|apart| apart == 0)
     } else {

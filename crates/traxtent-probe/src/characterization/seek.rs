@@ -20,7 +20,7 @@ use traxtent_units::{Lbn, Sectors};
 const ARRIVAL_DISTANCES: usize = 190;
 /// The number of timings of each of these distances.
 const ARRIVAL_TIMINGS: usize = 5;
-/// The largest number of timings for a whole curve. Only the last distance may exceed it.
+/// The largest number of timings for a whole curve. Only those of the last distance may exceed it.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
 /// The approximate number of distances on the curve of a drive without zero-latency access, each of

@@ -44,7 +44,7 @@ const TIME_WITHIN_MS: f64 = 0.006;
 /// The number of searches for a time on an unsteady host, where the error of one is as large as the
 /// difference between seeks.
 const SEARCHES_UNSTEADY: u32 = 3;
-/// The smallest number of tracks of a size with which a zone may begin. Fewer are defects.
+/// The smallest number of tracks of one size that can be a zone. Rarer sizes are due to defects.
 const ZONE_TRACKS_MIN: usize = 8;
 
 /// The pattern of the first tracks.
@@ -376,8 +376,8 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
 mod tests {
     use super::{ALIKE_MS, surfaces};
 
-    /// Is the number of surfaces found from the times of passes, even if a switch hides the first
-    /// seeks? Is it 1 if all times are equal?
+    /// Is the number of surfaces found from the times of passes, even if a switch takes as long as
+    /// the shortest seek? Is it 1 if all times are equal?
     #[test]
     fn passes_that_share_cylinders() {
         for count in [2, 3, 4, 6, 10] {

@@ -1,5 +1,5 @@
-//! Properties that only writes show: overheads, settling, seeks, zero-latency access, write-back
-//! and the buffer space for writes.
+//! Properties that only writes show: their overheads, bus time, settling, seeks and zero-latency
+//! access, write-back, and the buffer space for writes.
 
 use super::crossing::{bounds, crossings};
 use super::measurement::{Estimate, Measurement};
@@ -76,8 +76,8 @@ const OVERHEAD_RANGE_MS: f64 = 3.0;
 /// The smallest half width of an overhead's interval, in milliseconds: twice the precision of one
 /// search.
 const OVERHEAD_HALF_WIDTH_MS_MIN: f64 = 2.0 * OVERHEAD_WITHIN_MS;
-/// The margin below the time of a head switch before a read at which the search for one before a
-/// write begins, in milliseconds.
+/// The search for the time of a head switch before a write begins this many milliseconds below the
+/// time of one before a read.
 const SWITCH_EARLIER_MS: f64 = 0.5;
 
 /// The number of distances at which seeks before writes are timed.

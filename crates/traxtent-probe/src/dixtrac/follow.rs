@@ -235,8 +235,9 @@ impl Dixtrac<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns the zone with another sparing scheme that has its spares at the same places, if that
-    /// scheme fits where the present one does not.
+    /// Returns the zone with the sparing scheme that differs from the present one only in the LBNs
+    /// that a slipped sector displaces. Returns `None` if there is no such scheme, or if it does
+    /// not fit where the present one has failed.
     fn with_other_sparing(
         &mut self,
         zone: &Zone,

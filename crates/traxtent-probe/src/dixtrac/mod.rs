@@ -6,7 +6,7 @@
 //!    ([`count_surfaces`]).
 //! 2. Read the list of media defects.
 //! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
-//! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
+//! 4. Determine the sectors of a track without defects or spares. Then find the end of the zone,
 //!    by predicting twice as far each time, then by bisection.
 //! 5. Determine how each defect is handled: the place of the sector after the defect is translated
 //!    back to an LBN. That LBN shows how many of the bad sectors before it still have one. It also
@@ -14,7 +14,7 @@
 //!
 //! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
 //! deviations might compensate each other. The expertise does not cover seek-first orders, surfaces
-//! of different sizes and irregular layouts. There the tracks are found as in
+//! of different sizes or irregular layouts. There the tracks are found as in
 //! [`walk`](mod@super::walk), and the expertise is tried again after increasing numbers of tracks.
 //! On a drive without defect lists, all tracks are found in this way. If a sparing scheme was
 //! recognized, a note gives the number of walked tracks.

@@ -64,7 +64,7 @@ pub(super) struct Zone {
     /// The cylinder at which the first region of spares begins.
     pub(super) first_cylinder: u32,
     pub(super) surfaces: u16,
-    /// The number of sectors of a track without defects and spares.
+    /// The number of sectors of a track without defects or spares.
     pub(super) slots: u32,
     /// Whether the first cylinder runs from its last surface to its first.
     pub(super) backward: bool,
@@ -107,8 +107,8 @@ impl Zone {
         }
     }
 
-    /// Returns the tracks of a region, in order. Slots listed as bad hold no LBN and displace
-    /// others, except those whose LBN is remapped.
+    /// Returns the tracks of a region from `from` on, in order. Slots listed as bad hold no LBN and
+    /// displace others, except those whose LBN is remapped.
     pub(super) fn plan(&self, from: PlanStart, bad: &DefectLists) -> Vec<PlannedTrack> {
         let slots = u64::from(self.slots);
         let cylinders = self.cylinders_of(from.region);

@@ -358,8 +358,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(lower)
     }
 
-    /// If the LBNs at `stop` are remapped or cannot be read, returns the first LBN after them that
-    /// passes where it would if all LBNs were in place.
+    /// If the LBNs from `stop` on are remapped or cannot be read, returns the first LBN after them
+    /// that passes where it would if all LBNs were in place.
     async fn after_remapped(&mut self, stop: u64) -> Result<Option<u64>, ProbeError> {
         let (before, angle) = self.at;
         let end = (stop + MOVED_MAX + 1).min(self.shared.capacity);

@@ -92,8 +92,8 @@ impl<T: Transport> ScsiTarget<T> {
     /// Opens a drive and reads its identification.
     ///
     /// # Errors
-    /// Returns an error if the drive does not respond, is not a disk, or has an implausible sector
-    /// size.
+    /// Returns an error if no device is connected, if the drive does not respond, is not a disk, or
+    /// has an implausible sector size, or if it refuses INQUIRY or READ CAPACITY.
     pub fn open(mut transport: T) -> Result<ScsiTarget<T>, TargetError> {
         let drive = &mut transport;
         let inquiry =
@@ -342,7 +342,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
         }
     }
 
-    /// If a whole track is bad, its slot is [`traxtent_scsi::WHOLE_TRACK`].
+    /// A track that is bad as a whole is listed with the slot [`traxtent_scsi::WHOLE_TRACK`].
     fn defects(&mut self) -> Result<Defects, TargetError> {
         let primary = read_defects::read_list(&mut self.transport, true)?;
         let grown = read_defects::read_list(&mut self.transport, false)?;
