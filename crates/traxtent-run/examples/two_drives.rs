@@ -1,4 +1,5 @@
-//! Sweeps the size of random reads on two drives, and counts the simulated requests.
+//! Sweeps the size of random reads on two drives. Prints the mean response time and the throughput
+//! of each case, and the number of simulated requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,9 +11,8 @@ use traxtent_io::device::guard::refuse_output;
 use crate::error::{Result, RunError};
 
 /// A file that gets its name once it is complete. Until then, the content is in a file without a
-/// name, so an interrupted process leaves nothing. On file systems that do not support such files,
-/// it is in a temporary file in the same directory, which is removed if this value is dropped
-/// unfinished.
+/// name, so an interrupted process leaves nothing. Where such files are not supported, it is in a
+/// temporary file in the same directory, which is removed if this value is dropped unfinished.
 pub struct AtomicFile {
     path: PathBuf,
     sink: Sink,
@@ -107,7 +106,7 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the error of a run for an I/O error of this file.
+    /// Converts an I/O error of this file to the error of a run.
     pub fn error(&self, error: &io::Error) -> RunError {
         RunError::output(&self.path, error)
     }

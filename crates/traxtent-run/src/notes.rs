@@ -53,8 +53,8 @@ fn idle_setting(cases: &[Case]) -> Option<&'static str> {
     (scheduler && runs.all(has_one_outstanding)).then_some(ONE_OUTSTANDING)
 }
 
-/// Returns whether a run never has several requests outstanding. The default pace of a trace is not
-/// considered, since it depends on the file.
+/// Returns whether a run certainly never has several requests outstanding. Returns false for a
+/// trace at its default pace, since that depends on the file.
 fn has_one_outstanding(run: &SimulationRun) -> bool {
     match &run.workload {
         Workload::Drawn(spec) => {

@@ -3,8 +3,8 @@
 /// The number of requests between two calls of [`Observer::add`], and of [`Observer::stop`].
 pub const OBSERVED_REQUESTS: u64 = 1 << 12;
 
-/// A receiver of progress, notes and warnings, which can stop a run. The methods are called from
-/// the threads of the runs. `()` ignores everything and never stops.
+/// A receiver of progress, notes and warnings, which can stop a run. The methods may be called from
+/// several threads at the same time. `()` ignores everything and never stops.
 pub trait Observer: Sync {
     /// Adds to the number of simulated requests. This is called every [`OBSERVED_REQUESTS`]
     /// requests of each run, and at its end.

@@ -54,7 +54,7 @@ pub fn result_cells(
     cells
 }
 
-/// Returns the cells of a run without its labels: one for each of [`figure_columns`].
+/// Returns the cells of a run's figures: one for each of [`figure_columns`].
 pub fn figure_cells(summary: &mut Summary) -> Vec<Cell> {
     let figures = summary.figures();
     let find = |name: &String| {

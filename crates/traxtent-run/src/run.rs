@@ -36,7 +36,7 @@ pub struct SimulationRun {
     pub trace: TracePlan,
 }
 
-/// A row of the results: a drive with values for `--set`, simulated once with each seed.
+/// A case of a sweep: a drive with values for `--set`, simulated once with each seed.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The name of the drive in `--drives`; `None` if there is only one.
@@ -140,8 +140,8 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
 ///
 /// # Errors
 /// Returns an error if the machine's arrays, the workload or the trace are invalid, if the requests
-/// must be supplied ([`Workload::Supplied`]), if a file cannot be read, or if the observer stops
-/// the run.
+/// must be supplied ([`Workload::Supplied`]), if the host refuses a request, if a file cannot be
+/// read, or if the observer stops the run.
 pub fn execute(
     case: &Case,
     run: &SimulationRun,
@@ -165,7 +165,8 @@ impl SimulationRun {
     ///
     /// # Errors
     /// Returns an error if the workload or the trace is invalid, if the requests must be supplied
-    /// ([`Workload::Supplied`]), if a file cannot be read, or if the observer stops the run.
+    /// ([`Workload::Supplied`]), if the host refuses a request, if a file cannot be read, or if the
+    /// observer stops the run.
     pub fn simulate(
         &self,
         host: &mut Host,
@@ -353,7 +354,7 @@ impl TracePlan {
     /// has no measured times.
     ///
     /// Unless the pace or the speed is given, a trace is replayed semi-closed if it records pauses,
-    /// or if nearly all its requests arrived when the earlier ones were complete: at recorded
+    /// or if nearly all its requests arrived after the earlier ones were complete: at recorded
     /// arrivals, a request that takes longer in the model than on the drive would delay the next
     /// one. Other traces are replayed at the recorded arrivals. The trace is read once to find out,
     /// unless its format records pauses.
@@ -429,7 +430,7 @@ impl TracePlan {
     }
 }
 
-/// Returns the error of a run for the failed simulation of a trace, with the trace's path.
+/// Converts the error of a trace's simulation to the error of a run, which names the trace.
 pub fn simulation_error(path: &Path, error: &SimulateError) -> RunError {
     match error {
         SimulateError::Source(error) => trace_error(path, error),
@@ -469,7 +470,7 @@ mod tests {
     }
 
     /// Runs four seeds of a workload; returns the result and the number of reported requests.
-    fn stopped_at(limit: u64, count: u64) -> (Result<Vec<Summary>>, u64) {
+    fn run_with_limit(limit: u64, count: u64) -> (Result<Vec<Summary>>, u64) {
         let seen = AtomicU64::new(0);
         let observer = Limit { limit, seen };
         let plan = SweepPlan {
@@ -488,15 +489,15 @@ mod tests {
     #[test]
     fn observers_stop_runs() {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-        let (result, seen) = stopped_at(1, 1_000_000);
+        let (result, seen) = run_with_limit(1, 1_000_000);
         assert_eq!(result.err(), Some(RunError::Stopped));
         assert!(seen <= threads.min(4) * OBSERVED_REQUESTS, "{seen}");
 
-        let (result, seen) = stopped_at(1, 10);
+        let (result, seen) = run_with_limit(1, 10);
         assert_eq!(result.err(), Some(RunError::Stopped));
         assert!(seen <= threads.min(4) * 10, "{seen}");
 
-        let (result, seen) = stopped_at(0, 10);
+        let (result, seen) = run_with_limit(0, 10);
         assert_eq!((result.err(), seen), (Some(RunError::Stopped), 0));
     }
 
@@ -509,7 +510,7 @@ mod tests {
             OBSERVED_REQUESTS,
             OBSERVED_REQUESTS + 1,
         ] {
-            let (result, seen) = stopped_at(u64::MAX, count);
+            let (result, seen) = run_with_limit(u64::MAX, count);
             let requests: Vec<u64> = result.unwrap().iter().map(Summary::requests).collect();
             assert_eq!((requests, seen), (vec![count; 4], 4 * count));
         }

@@ -93,7 +93,7 @@ fn text(line: &mut Vec<u8>, value: &str) {
 mod tests {
     use super::*;
 
-    /// Are texts that contain separators or quotes quoted, and numbers written in full?
+    /// Is a text with separators and quotes quoted, and are other cells written as they are?
     #[test]
     fn cells() {
         for (cell, expected) in [
