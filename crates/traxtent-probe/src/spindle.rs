@@ -22,8 +22,8 @@ const TOLERANCE: f64 = 0.04;
 /// The share of completions that must be on time. The host receives some of them late.
 const ENOUGH: f64 = 0.75;
 
-/// The share of the largest number of multiples that a candidate for the revolution must reach.
-/// Twice the revolution reaches only half of that number.
+/// The share of the largest number of multiples that the longest revolution must reach. Twice a
+/// revolution reaches only half of it.
 const NEARLY_MOST: f64 = 0.85;
 
 /// The share of spans that must be multiples of the guess. A wrong guess has few.
