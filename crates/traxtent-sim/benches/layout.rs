@@ -1,6 +1,6 @@
 //! Measures how many allocations and frees per second the allocators perform on one core, on drives
-//! with more than a million tracks, and for a track partition layout on these drives, the size of
-//! its table and the time to load it.
+//! with more than a million tracks. For a track partition layout on these drives, it measures the
+//! size of the table and the time to load it.
 //!
 //! `cargo xtask bench layout` runs it and prints the machine. Argument: the seed.
 #![allow(missing_docs)]

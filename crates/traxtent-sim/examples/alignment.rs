@@ -1,4 +1,4 @@
-//! How much faster are reads of whole tracks if they begin at a track boundary?
+//! How much faster are track-sized reads if they begin at a track boundary?
 //!
 //! `cargo run --release -p traxtent-sim --example alignment`
 

@@ -6,7 +6,7 @@
 //! from the buffer and a read from the media differ by milliseconds, so the measured time tells
 //! which of the two the real drive did.
 //!
-//! Pauses in these traces do not keep the phase of the spindle, so the rotational latency of a
+//! A trace does not preserve the phase of the spindle across pauses, so the rotational latency of a
 //! request cannot be compared. A read from the media can be as fast as one from the buffer by
 //! chance; the number of reads for which this is expected is part of the result.
 
@@ -165,9 +165,9 @@ pub struct Residual {
 /// Returns the differences of the accesses to the media by seek distance, in ascending order, in at
 /// most `groups` groups of about the same number of requests. Requests of the same distance are in
 /// one group. The accesses over the longest distances are left out if they are too few for a group.
-/// Pauses in traces do not keep the phase of the spindle, so the first and the third quartile are
-/// more than half a revolution apart even for a perfect model; the median should be zero at every
-/// distance.
+/// A trace does not preserve the phase of the spindle across pauses, so the first and the third
+/// quartile are more than half a revolution apart even for a perfect model; the median should be
+/// zero at every distance.
 pub fn residuals(requests: &[ReplayedRequest], groups: usize) -> Vec<Residual> {
     let mut accesses: Vec<(u32, f64)> = requests
         .iter()

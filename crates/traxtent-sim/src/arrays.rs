@@ -40,8 +40,8 @@ pub(crate) fn conventional(
     Array::new(shape, members.collect())
 }
 
-/// The positioning cost of a read, in sectors. It exceeds the cost of any number of sectors, so the
-/// plan with the fewest requests is chosen.
+/// The positioning cost of a read, in sectors. It exceeds the number of sectors of any request, so
+/// the plan with the fewest requests is chosen.
 const POSITIONING: Sectors = Sectors(1 << 32);
 
 /// The arrays over the drives of a host, and their outstanding requests. Nothing happens between
@@ -56,7 +56,8 @@ pub struct Arrays {
     parts: BTreeMap<u64, DriveRequest>,
     array_requests_begun: u64,
     parts_begun: u64,
-    /// The total response time of all requests to drives, including time in the host's queues.
+    /// The total response time of all complete requests to drives, including time in the host's
+    /// queues.
     parts_time: Span,
 }
 

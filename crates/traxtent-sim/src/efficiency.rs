@@ -40,6 +40,9 @@ impl EfficiencyCurve {
     ///
     /// # Errors
     /// Returns the first error of `efficiency`.
+    ///
+    /// # Panics
+    /// Panics if `step` is zero.
     pub fn measure<E>(
         step: u32,
         most: u32,

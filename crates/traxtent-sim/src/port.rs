@@ -2,8 +2,8 @@
 //! room for.
 //!
 //! Both clocks run it: the virtual one in [`crate::simulate()`], and the real one in
-//! `traxtent_server::serve`. Its behaviour depends on the arrival times alone. Simulating a served
-//! drive's log therefore gives the same completions.
+//! `traxtent_server::serve`. Its behaviour depends only on the requests and their arrival times.
+//! Simulating a served drive's log therefore gives the same completions.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub trait QueuedDevice {
         &mut self,
         now: SimTime,
         arrival: &Arrival,
-        load: Self::Payload,
+        payload: Self::Payload,
     ) -> Result<u64, Self::Error>;
 
     /// Returns the next completion up to `now`, with its tag.
@@ -104,13 +104,17 @@ impl<U: QueuedDevice> DriveQueue<U> {
     /// # Errors
     /// Returns the request that the drive refused: this one, or an earlier one from the queue.
     #[inline]
-    pub fn arrive(&mut self, arrival: Arrival, load: U::Payload) -> Result<(), Refused<U::Error>> {
+    pub fn arrive(
+        &mut self,
+        arrival: Arrival,
+        payload: U::Payload,
+    ) -> Result<(), Refused<U::Error>> {
         if self.queue.is_empty() && self.has_room() {
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
-            return self.send(arrival.at, arrival, load);
+            return self.send(arrival.at, arrival, payload);
         }
-        self.queue.push_back((arrival, load));
+        self.queue.push_back((arrival, payload));
         self.dispatch(arrival.at)
     }
 
@@ -181,10 +185,10 @@ impl<U: QueuedDevice> DriveQueue<U> {
                 break;
             };
             let taken = self.queue.remove(index);
-            let (arrival, load) = taken.expect("the schedule picks one that waits");
+            let (arrival, payload) = taken.expect("the schedule picks one that waits");
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
-            self.send(now, arrival, load)?;
+            self.send(now, arrival, payload)?;
         }
         Ok(())
     }
@@ -200,9 +204,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
         &mut self,
         now: SimTime,
         arrival: Arrival,
-        load: U::Payload,
+        payload: U::Payload,
     ) -> Result<(), Refused<U::Error>> {
-        match self.unit.submit(now, &arrival, load) {
+        match self.unit.submit(now, &arrival, payload) {
             Ok(tag) => self.sent.push((tag, arrival)),
             Err(error) => return Err(Refused { arrival, error }),
         }

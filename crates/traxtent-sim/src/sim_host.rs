@@ -87,8 +87,8 @@ impl Host {
         }
     }
 
-    /// Advances the clock until a request is served; returns the completion time that the host
-    /// measures.
+    /// Advances the clock to the time at which the host sees a request complete; returns the
+    /// completion time that it measures.
     pub(crate) fn observe_completion(&mut self, served: SimTime) -> SimTime {
         let seen = SimTime(served.0.saturating_add_signed(self.lateness())).max(self.now);
         // A completion that is measured too early has not happened earlier.

@@ -369,10 +369,9 @@ mod tests {
 
     use super::*;
 
-    /// With an array, does an error about a request to a drive state the number of the source's
-    /// request?
+    /// With an array, does a request to a drive get the number of the source's request, for errors?
     #[test]
-    fn errors_number_the_requests_of_the_source() {
+    fn parts_have_the_number_of_the_source_request() {
         let drive = Drive::new(&builtin("atlas10k").unwrap()).unwrap();
         let host = Host::new(vec![drive.clone(), drive]);
         let mut host = host

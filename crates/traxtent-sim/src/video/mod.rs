@@ -1,8 +1,8 @@
 //! Video servers with disks (paper T, section 5.4): soft real time, hard real time, and a planner.
 //!
 //! A server works in rounds. Each round fetches an I/O for every stream, and lasts as long as the
-//! I/O plays. Aligned I/Os are whole tracks of a zone; unaligned I/Os have the same number of
-//! sectors anywhere in it. The disks of an array are independent, so one is simulated. The
+//! I/O plays. Aligned I/Os are whole tracks of a zone; unaligned I/Os are a fixed number of sectors
+//! anywhere in it. The disks of an array are independent, so one is simulated. The
 //! arithmetic of rounds is in [`traxtent_layout::video`].
 
 mod extents;

@@ -54,11 +54,12 @@ pub struct Offer {
     pub round: Span,
     /// The largest number of streams per disk.
     pub streams_per_disk: u32,
-    /// The number of streams served: the requested number, or otherwise the largest possible.
+    /// The number of streams: the requested number, even if it is more than the disks can serve, or
+    /// otherwise the largest possible.
     pub streams: u64,
     /// The longest time that a viewer waits for the first picture.
     pub startup: Span,
-    /// The memory for the streams served, in bytes.
+    /// The memory for these streams, in bytes.
     pub buffer_bytes: u64,
 }
 
@@ -77,7 +78,8 @@ pub struct VideoPlan {
 /// simulated since its last call.
 ///
 /// # Errors
-/// Returns an error if the drive lacks the zone or has no mechanics, or if a simulation ends early.
+/// Returns an error if the drive has no such zone or no mechanics, if the zone contains no whole
+/// track, or if a simulation ends early.
 pub fn plan(
     drive: &TestDrive,
     requirements: &ServerRequirements,
@@ -136,7 +138,7 @@ impl<'a> Planner<'a> {
     }
 
     fn offer(&self, alignment: Alignment) -> Result<Option<Offer>, VideoError> {
-        let placement = match (self.requirements.round, self.streams_per_disk()) {
+        let placement = match (self.requirements.round, self.requested_per_disk()) {
             (Some(round), _) => self.longest_io(alignment, round),
             (None, Some(streams)) => self.least_io(alignment, streams)?,
             (None, None) => Some(self.extents.io(alignment, alignment.steps())),
@@ -162,8 +164,8 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// The number of streams of the fullest disk.
-    fn streams_per_disk(&self) -> Option<u32> {
+    /// The number of requested streams on the fullest disk.
+    fn requested_per_disk(&self) -> Option<u32> {
         Some(self.requirements.streams?.div_ceil(self.requirements.disks))
     }
 

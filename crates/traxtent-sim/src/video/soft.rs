@@ -1,9 +1,9 @@
 //! Soft real time: streams are admitted if nearly all of their deadlines are met in a simulation.
 //!
-//! The method is that of RIO, which paper T (section 5.4.1) follows. A number of simultaneous
-//! random requests is served over many rounds. A round is long enough if 99.99 % of the requests
-//! are complete at its end, which is their deadline. (The stricter guarantee that 99.99 % of the
-//! rounds have no late request costs about one stream per disk.)
+//! The method is that of RIO, which paper T (section 5.4.1) follows. Many rounds are simulated,
+//! each with the same number of simultaneous random requests. A round is long enough if 99.99 % of
+//! the requests are complete at its end, which is their deadline. (The stricter guarantee that
+//! 99.99 % of the rounds have no late request costs about one stream per disk.)
 
 use std::cell::Cell;
 
@@ -48,7 +48,7 @@ pub struct SoftServer<'a> {
 /// A callback for the progress of a simulation.
 pub type ProgressFn<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// The number of simulated requests between two calls of the watcher.
+/// The approximate number of simulated requests between two calls of the watcher.
 const WATCHED_REQUESTS: u32 = 1 << 18;
 
 impl SoftServer<'_> {
@@ -106,7 +106,7 @@ impl SoftServer<'_> {
     }
 
     /// The smallest I/O, of at least `first` steps of its alignment, whose playing time is a round
-    /// that carries `streams` streams.
+    /// that carries `streams` streams; `None` if there is none of at most [`TRACKS_MAX`] tracks.
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve a request.

@@ -153,7 +153,8 @@ impl<'a> HardServer<'a> {
         let delivered = commands + bus + commands;
         RoundBound {
             fixed: commands + self.reading_ahead() + self.seeks.longest() + delivered,
-            // While one I/O crosses the bus, the next is read. The slower of the two decides.
+            // If the drive seeks before a completion, the next I/O is read while one crosses the
+            // bus, and the slower of the two decides.
             request: match self.profile.queue.preseek {
                 Preseek::BeforeCompletion => media.max(delivered),
                 Preseek::DuringCompletion | Preseek::None => media + delivered,
@@ -170,7 +171,7 @@ impl<'a> HardServer<'a> {
         let between = self.longest_run(io.tracks - 1);
         if self.profile.access.zero_latency_read {
             // Starting with the next sector, each track takes at most a revolution after the wait
-            // for that sector, whatever part of it is needed.
+            // for that sector, whatever part of the track is needed.
             let slots = self.tracks.iter().map(|track| track.slots).min();
             let slot = Span(revolution.0.div_ceil(u64::from(slots.unwrap_or(1))));
             return times(revolution + slot, io.tracks as u64) + between;
