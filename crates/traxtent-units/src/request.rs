@@ -21,7 +21,7 @@ pub enum Op {
 /// One request, as a host sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// The first logical block; 0 for a flush.
+    /// The first LBN; 0 for a flush.
     pub lbn: Lbn,
     /// The number of logical sectors; 0 for a flush and for no other request.
     pub sectors: u32,
