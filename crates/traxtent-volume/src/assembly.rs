@@ -62,10 +62,11 @@ impl SuperblockPair {
     ///
     /// - Each member declares the other one failed.
     /// - One declares the other one failed, but does not have the higher generation.
-    /// - One declares the other one failed, and the other one's table has a different ID in its
-    ///   place. RAID-1 of three or more members is an exception: after the other one failed, the
-    ///   device may have been rebuilt from a third one, as the replacement of that ID. Other levels
-    ///   cannot replace a member while another one has failed.
+    /// - One declares the other one failed, and the other one's table does not have the declaring
+    ///   member's ID in the declaring member's place. RAID-1 of three or more members is an
+    ///   exception: after the other one failed, the declaring member may have been rebuilt from a
+    ///   third one, as the replacement of the ID in that table. Other levels cannot replace a
+    ///   member while another one has failed.
     pub fn is_split_from(&self, other: &SuperblockPair) -> bool {
         let (Some(ours), Some(theirs)) = (self.relied(), other.relied()) else {
             return false;

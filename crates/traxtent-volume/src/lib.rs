@@ -21,7 +21,7 @@
 //! # Design
 //! A journal closes the write hole: without it, a crash between the writes of a stripe leaves
 //! parity that matches neither the old nor the new data. The journal is on the members themselves.
-//! Each record is on two of them:
+//! Each record is on two of them, or on the only active one:
 //! - A write of part of a stripe first goes to the journal, with its data and the new parity. Once
 //!   the record is durable, so is the write, and the data then goes to its place. After a crash it
 //!   is written there again.

@@ -86,7 +86,8 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Reads sectors of one stripe without the absent members, and without `unreadable`: a member
-    /// that could not read them, and their first LBN there. They are then rewritten on that member.
+    /// that could not read them, and their first LBN there. They are then rewritten on that member,
+    /// unless the volume is open for reading only.
     async fn read_around(
         &self,
         state: &State,

@@ -147,8 +147,8 @@ impl<M: MemberIo> Volume<M> {
         records
     }
 
-    /// Reads a piece of the journal of each member, with zeros for sectors that cannot be read.
-    /// Each affected record has a copy on another member.
+    /// Reads a piece of the journal of each member, with zeros for sectors that cannot be read. The
+    /// affected records may have copies on other members.
     async fn pieces(
         &self,
         superblock: &Superblock,

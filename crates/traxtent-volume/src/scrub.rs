@@ -153,8 +153,8 @@ struct RowFault {
 
 impl<M: MemberIo> Volume<M> {
     /// Checks the parity or the replicas of a stripe, and makes the repairs that `repair` allows.
-    /// Parity is not checked in rows with sectors recorded as lost. A member that fails a write is
-    /// marked as failed.
+    /// Parity is not checked in rows with sectors recorded as lost, or if a member of the stripe is
+    /// absent. A member that fails a write is marked as failed.
     ///
     /// # Errors
     /// Returns an error if a repair is requested while a member is doubtful or the volume is open
@@ -339,8 +339,9 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Clears the doubtful state of members whose superblocks were missing or damaged: the
-    /// administrator confirms that their data is good. All superblocks are rewritten.
+    /// Clears the doubtful state of members whose superblocks were missing, damaged or too old: the
+    /// administrator confirms that their data is good. The superblocks of all members that have not
+    /// failed are rewritten.
     ///
     /// # Errors
     /// Returns an error if too many members fail.

@@ -1,7 +1,7 @@
 //! The contents of a stripe on its members, row by row, for syncs and scrubs.
 //!
-//! A row has one sector of each chunk that is long enough. In a stripe with parity, the exclusive
-//! or of a row is zero. In RAID-1, all sectors of a row are equal.
+//! A row has one sector of each chunk that is long enough. In a consistent stripe with parity, the
+//! exclusive or of a row is zero. In a consistent stripe of RAID-1, all sectors of a row are equal.
 
 use std::ops::Range;
 

@@ -76,9 +76,9 @@ pub struct MemberEntry {
     pub id: Uuid,
     /// The member's state.
     pub state: MemberState,
-    /// Whether one of its superblocks was missing or damaged, and its data has not been confirmed
-    /// as good since. Until then, scrubs repair no data: a truncated member may have lost more than
-    /// its superblock.
+    /// Whether one of its superblocks was missing, damaged or too old, and its data has not been
+    /// confirmed as good since. Until then, scrubs repair no data: a truncated member may have lost
+    /// more than its superblock.
     pub doubtful: bool,
     /// The number of sectors of the member.
     pub sectors: Sectors,
@@ -247,7 +247,8 @@ impl Superblock {
     /// Returns the [`SUPERBLOCK_BYTES`] bytes of the superblock.
     ///
     /// # Panics
-    /// Panics if there are more members or lost ranges than it can hold.
+    /// Panics if there are more members or lost ranges than it can hold, or if a chunk has 2^32
+    /// sectors or more.
     pub fn encode(&self) -> Vec<u8> {
         assert!(
             self.members.len() <= MEMBERS_MAX && self.lost.len() <= lost_max(self.members.len())

@@ -80,8 +80,8 @@ pub enum VolumeOrder {
         #[serde(default)]
         repair: Repairs,
     },
-    /// Rewrites all superblocks. Members whose superblocks were missing or damaged are then trusted
-    /// again.
+    /// Rewrites all superblocks. Members whose superblocks were missing, damaged or too old are
+    /// then trusted again.
     RepairSuperblocks,
     /// Interrupts the current maintenance. The reply is sent after it has stopped.
     Pause,

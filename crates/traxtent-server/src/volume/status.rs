@@ -110,16 +110,16 @@ pub struct MemberStatus {
     /// The member's size in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// The size in bytes of the area for chunks that holds neither data nor redundancy, if the
-    /// volume has just been created.
+    /// The number of bytes in the area for chunks that are used for neither data nor redundancy.
+    /// It is stated only for a volume that has just been created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_bytes: Option<u64>,
     /// `active`, `failed` or `rebuilding`.
     pub state: String,
     /// The number of stripes that have been restored during a rebuild.
     pub rebuilt_stripes: Option<u64>,
-    /// Whether one of its superblocks was found missing or damaged, and its data has not been
-    /// confirmed since.
+    /// Whether one of its superblocks was found missing, damaged or too old, and its data has not
+    /// been confirmed since.
     #[serde(default)]
     pub doubtful: bool,
     /// The state of its first and second superblock, if they were examined: `generation 6`, or the

@@ -64,8 +64,8 @@ const DEVICE: usize = 0;
 /// The number of locks for pages, and the number for tracks.
 const LOCKS: usize = 64;
 
-/// The size in bytes of the blocks kept in memory because replicas are out of date. An ordinary
-/// write that could exceed it goes to all replicas.
+/// The limit in bytes on the blocks kept in memory because replicas are out of date. An ordinary
+/// write that could exceed it goes to all replicas; a durable write still goes to the first only.
 const PENDING_BYTES_MAX: usize = 16 << 20;
 
 /// A device with a clock.
@@ -110,7 +110,7 @@ struct State {
     rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
     /// The number of outstanding requests.
     outstanding: u64,
-    /// The end of the last request.
+    /// The time at which the last request ended.
     last: SimTime,
     /// The track of the last request.
     track: Option<usize>,
@@ -350,8 +350,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(self.one(Op::flush(DEVICE)).await?)
     }
 
-    /// Stops the volume cleanly: makes all replicas current, and records this in the table. Later
-    /// writes fail. After an error, another call tries again.
+    /// Stops the volume cleanly: updates all replicas that can be written, and records this in the
+    /// table. Later writes fail. After an error, another call tries again.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`ReplicatedVolume::flush`], or if the table cannot be

@@ -111,8 +111,8 @@ impl NewVolume {
 }
 
 impl PreparedVolume {
-    /// Writes the volume. The first two writes erase the superblocks of any earlier volume on the
-    /// device. The new superblocks are written last.
+    /// Writes the volume. The first two writes erase any earlier superblocks at the positions of
+    /// the new ones, which are written last.
     ///
     /// # Errors
     /// Returns an error if the device fails.

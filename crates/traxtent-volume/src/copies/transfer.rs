@@ -75,8 +75,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Reads sectors of one block from any current replica that can be read, and records those that
-    /// cannot. If none can be read completely, reads sector by sector.
+    /// Reads sectors of one block from any current replica that can be read, and records the
+    /// replicas that failed before. If all fail, reads sector by sector.
     async fn read_block(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let mut failed = 0;
