@@ -3,7 +3,7 @@
 //! [`drive::Drive`] is a state machine without I/O. Time is an argument: `submit` takes a request,
 //! `next_wakeup` returns the next time at which something happens, and `poll` returns completions
 //! up to a given time. [`disk::Disk`] adds data, a volatile write cache, power cuts and faults.
-//! [`profile::builtin()`] has profiles of real drives.
+//! [`profile::builtin()`] returns built-in profiles, most of them of real drives.
 //!
 //! # Invariants
 //! Nothing in this crate reads a clock, a file or unseeded randomness, and nothing starts a thread.

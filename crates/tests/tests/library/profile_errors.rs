@@ -305,7 +305,7 @@ fn every_value_has_an_origin() {
         (
             "mechanics.rpm",
             "guessed: x",
-            "provenance.\"mechanics.rpm\" = \"guessed: x\": must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
+            "provenance.\"mechanics.rpm\" = \"guessed: x\": must be \"measured: \", \"published: \", \"fitted: \" or \"assumed: \" and a note",
         ),
     ] {
         assert_eq!(with(&[all, (key, value)]).unwrap_err().to_string(), message);

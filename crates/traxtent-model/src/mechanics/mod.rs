@@ -85,8 +85,8 @@ impl Mechanics {
         }
     }
 
-    /// Returns the mechanics of a drive without moving parts. Seeks take no time, and one
-    /// revolution takes one picosecond, the shortest time possible.
+    /// Returns the mechanics of a drive without moving parts. Seeks and head switches take no
+    /// time, and one revolution takes one picosecond, the shortest time possible.
     pub fn none() -> Mechanics {
         Mechanics {
             revolution: Span(1),
@@ -112,7 +112,9 @@ impl Mechanics {
     }
 
     /// Returns the time to go from one position to another: the longer of seek and head switch,
-    /// plus settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4).
+    /// plus settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4). No
+    /// settling is added if nothing moves. A negative settling time shortens the move, at most to
+    /// zero.
     pub fn reposition(&self, from: HeadPosition, to: HeadPosition, write: bool) -> HeadMove {
         let seek = self
             .seek_curve(write)

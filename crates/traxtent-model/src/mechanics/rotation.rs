@@ -55,7 +55,7 @@ impl TrackRotation {
         Span(between(from, to, self.revolution))
     }
 
-    /// The time in which `count` slots pass, starting with slot `first`.
+    /// The time in which `count` slots pass, starting with slot `first`. `count` is at least 1.
     #[inline]
     pub fn length(&self, first: u32, count: u32) -> Span {
         if u64::from(count) == self.slots {

@@ -62,7 +62,8 @@ impl SeekCurve {
     }
 
     /// Creates a curve from straight lines between measured points. Distances before the first
-    /// point take the same time as that point. The last line continues beyond the last point.
+    /// point take the same time as that point. The last line continues beyond the last point. A
+    /// single point gives all distances its time.
     pub(super) fn from_table(points: &[(u32, f64)], cylinders: u32) -> SeekCurve {
         let mut next = 0;
         SeekCurve::from_fn(cylinders, |d| {

@@ -66,7 +66,7 @@ impl Profile {
     ///
     /// # Errors
     /// Returns an error if the profile has no value at this path, if the new value has the wrong
-    /// type or is out of bounds, or if it makes the layout impossible.
+    /// type, or if the changed profile does not pass [`Profile::check`].
     pub fn with_value(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
         let bad = |bound: &str| ProfileError::OutOfBounds {
             key: key.to_owned(),
@@ -118,7 +118,7 @@ impl Profile {
                 .parse()
                 .map(toml::Value::Boolean)
                 .map_err(|_| bad("true or false"))?,
-            // A name, even if it looks like a number.
+            // A text, even if it looks like a number.
             toml::Value::String(_) if key.starts_with("scsi.") => {
                 toml::Value::String(value.to_owned())
             }

@@ -139,9 +139,9 @@ impl Profile {
     ///
     /// # Errors
     /// Returns an error with its line if the text is not TOML, has an unknown key or lacks a
-    /// required one, or if a value has the wrong type. Returns an error with its dotted path if a
-    /// value is out of bounds, or if an entry of `[provenance]` is invalid. Also returns an error
-    /// if the layout is impossible.
+    /// required one, or if a value has the wrong type or is an unknown word. Returns an error with
+    /// its dotted path if a value is out of bounds, or if an entry of `[provenance]` is invalid.
+    /// Also returns an error if the layout is impossible.
     pub fn from_toml(text: &str) -> Result<Profile, ProfileError> {
         Profile::from_toml_named(text, UNNAMED)
     }

@@ -20,7 +20,8 @@ mod tests {
     use super::super::builtin::names;
     use super::*;
 
-    /// Is a misspelt name corrected, whatever its case, and is nothing suggested for other words?
+    /// Is a misspelt name corrected, whatever its case, and is nothing suggested for a text unlike
+    /// any name?
     #[test]
     fn misspelt_names_are_corrected() {
         assert_eq!(nearest_name("Atlas10k22", names()), Some("atlas10k2"));

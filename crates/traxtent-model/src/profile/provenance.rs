@@ -83,8 +83,8 @@ impl Provenance {
         }
     }
 
-    /// Replaces the origins of the values at and below a key that has been set. `paths` are the
-    /// paths of all values.
+    /// Replaces the origins of the values at and below a key that has been set. A list counts as
+    /// one value, and keeps its origin if an item is set. `paths` are the paths of all values.
     pub(super) fn set_by_hand(&mut self, key: &str, paths: &[String]) {
         let below = format!("{key}.");
         self.0
@@ -133,7 +133,7 @@ impl Provenance {
         for (key, value) in &self.0 {
             let problem = if parse(value).is_none() {
                 Some(
-                    "must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
+                    "must be \"measured: \", \"published: \", \"fitted: \" or \"assumed: \" and a note",
                 )
             } else if !paths.iter().any(|path| covers(key, path)) {
                 Some("covers no value of this profile; remove this line of [provenance]")

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The identification of a drive, and the information about its layout that it discloses.
 ///
-/// The table is optional. A profile without it describes a drive that discloses everything, has no
-/// particular name, and takes the translation time that papers T and Q indicate.
+/// The table is optional. A profile without it describes a drive that discloses everything, reports
+/// the profile's name as its model, and takes the translation time that papers T and Q indicate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScsiSpec {
