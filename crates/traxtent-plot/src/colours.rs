@@ -65,7 +65,7 @@ pub const fn other(index: usize) -> usize {
     OTHER + index % (DATA.len() - OTHER)
 }
 
-/// Returns the index of the colour for a name's meaning.
+/// Returns the index of the colour for a name's meaning, if it has one.
 fn of_meaning(name: &str) -> Option<usize> {
     let has = |word| name.contains(word);
     if has("unaligned") || has("conventional") || has("unmodified") {

@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    /// Does a curve rise exactly at the times that occur, and does the other axis show the share of
-    /// slower requests?
+    /// Does a curve rise exactly at the times that occur, and does it show the share of slower
+    /// requests if the axis of shares is logarithmic?
     #[test]
     fn steps() {
         let curve = [curve(&[(1.0, 0.25), (2.0, 0.5), (4.0, 1.0)])];

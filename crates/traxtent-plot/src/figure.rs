@@ -387,8 +387,8 @@ mod tests {
 
     use super::*;
 
-    /// Does a surface show each value, the names of rows and columns, and a frame around only the
-    /// best cell of each row?
+    /// Does a surface show each value, the names of its rows, the title and a label of its columns,
+    /// and one frame per row?
     #[test]
     fn surface() {
         let row = |name: &str, values: [f64; 3]| Series {

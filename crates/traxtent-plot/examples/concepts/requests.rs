@@ -54,7 +54,7 @@ impl Phase {
         match self {
             Phase::Overhead => colours::DATA[2],
             Phase::Seek => colours::DATA[3],
-            // Both bring the head to a track once the arm is there.
+            // Both bring the head onto a track, apart from the seek to the request's first track.
             Phase::TrackSwitch | Phase::Settle => colours::DATA[5],
             Phase::Rotation => colours::DATA[4],
             Phase::Transfer => colours::DATA[colours::ALIGNED],
