@@ -54,8 +54,8 @@ struct TrackArcs {
     arcs: Vec<Arc>,
     /// The angle from `start` to the end of the last arc.
     span: f64,
-    /// The number of remapped LBNs at its beginning. They may be the last ones of the previous
-    /// track.
+    /// The number of remapped LBNs at the beginning of the track. They may be the last ones of the
+    /// previous track.
     remapped: u64,
     /// The first LBN after the track.
     end: u64,
@@ -149,7 +149,8 @@ impl Search<'_, '_> {
         Ok((kind, next))
     }
 
-    /// Returns the first arc of the track at `self.first`. Its first LBNs may be remapped.
+    /// Returns the track at `self.first` up to the end of its first arc. LBNs of the track before
+    /// that arc are remapped.
     fn opening(&mut self, pitch: f64) -> Result<TrackArcs, ProbeError> {
         let own = self.arc_from(self.first, pitch)?;
         if !own.is_short() || own.end >= self.end {
@@ -172,7 +173,8 @@ impl Search<'_, '_> {
     }
 
     /// Adds the next arc to a track, or the one after a remapped arc, if it belongs to the track.
-    /// Returns whether one was added.
+    /// Returns whether one was added. If only the remapped LBNs belong to the track, extends it by
+    /// them.
     fn continues(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;

@@ -4,8 +4,8 @@
 //! unless deviations compensate each other. Where predictions fail often, such compensation occurs.
 //! Sampling is therefore used only where the pattern is established. If predictions have failed
 //! more than once within [`AROUND`] tracks, every boundary is tested, including those of the
-//! [`BEFORE`] tracks before them. The same applies if predictions fail often over a long distance,
-//! or if tracks begin without a skew.
+//! [`BEFORE`] tracks before the failures. The same applies if predictions fail often over a long
+//! distance, or if tracks begin without a skew.
 
 use std::collections::VecDeque;
 

@@ -96,7 +96,8 @@ struct Search<'a, 'b> {
     clock: &'b mut Clock<'a>,
     /// The requested amount of verification.
     requested_verify: Verify,
-    /// The amount of verification at the current position: everything, if tracks are irregular.
+    /// The amount of verification at the current position: everything, if a sample is requested and
+    /// tracks are irregular; otherwise as requested.
     verify: Verify,
     area: Regularity,
     /// The first LBN after the drive's last.
@@ -323,7 +324,7 @@ impl Search<'_, '_> {
 
     /// Finds the next track. Retries once if the result is inconsistent, because that may have been
     /// noise. If the track is still inconsistent, or unlike those before it, decomposes it into
-    /// arcs.
+    /// arcs. If that is impossible, searches once more.
     fn find_or_retry(&mut self, guess: Option<TrackKind>) -> Result<(TrackKind, f64), ProbeError> {
         let start = self.angle;
         let last = self.recent.back().map(|(line, _)| line.pitch);

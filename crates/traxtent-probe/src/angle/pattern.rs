@@ -6,7 +6,7 @@
 //! which value. Where they do not change, the prediction continues with the last track. A new zone
 //! therefore costs one failed prediction rather than one per track.
 //!
-//! A track with another size or skew than predicted does not change the pattern until the same
+//! A track whose size or skew is not as predicted does not change the pattern until the same
 //! deviation occurs on the next track or one period later. Until then, the deviation counts as the
 //! track's own.
 
@@ -323,7 +323,7 @@ impl TrackPredictor {
     }
 
     /// Returns alternatives to a prediction that failed: the size of a recent track, or of a track
-    /// one period ago, or an unchanged skew.
+    /// about one period ago, or an unchanged skew.
     pub(super) fn alternatives(&self, predicted: TrackKind) -> Vec<TrackKind> {
         let mut all: Vec<TrackKind> = Vec::new();
         let Some(last) = self.past.back() else {
@@ -418,7 +418,8 @@ impl TrackPredictor {
         self.past.back().map(|past| past.kind)
     }
 
-    /// The difference between the level of skews now and one period ago.
+    /// The difference between the level of skews now and one period ago, or 0 if it is unknown or
+    /// large.
     fn drift(&self) -> f64 {
         let level = |by: usize| {
             let index = self.past.len().checked_sub(by)?;

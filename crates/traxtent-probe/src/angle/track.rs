@@ -512,8 +512,8 @@ impl Search<'_, '_> {
     }
 
     /// Returns the end of the track that begins at `self.first`, by reads that lose a revolution,
-    /// if tracks have no skew. Returns `None` if they have a skew after all. Slipped sectors cost
-    /// such reads little time, so they are not taken for the end.
+    /// if tracks have no skew. Returns `None` if they have a skew after all, or if the end is not
+    /// found. Slipped sectors cost such reads little time, so they are not taken for the end.
     fn end_by_interruption(
         &mut self,
         line: &Line,

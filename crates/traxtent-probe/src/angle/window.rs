@@ -89,7 +89,7 @@ pub(super) struct Window<'w> {
     pub(super) kinds: &'w [TrackKind],
     /// The first LBN of each track, and the first LBN after the last.
     pub(super) boundaries: Vec<u64>,
-    /// The angles of the first sectors.
+    /// The predicted angles of these LBNs.
     pub(super) angles: Vec<f64>,
 }
 

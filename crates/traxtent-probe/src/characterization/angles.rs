@@ -267,8 +267,8 @@ pub(super) fn angles(
 }
 
 /// Divides a repeating section where the usual sizes of its tracks change. Parts of fewer than
-/// [`REPETITIONS_MIN`] repetitions belong to the part before. Returns for each part the first
-/// repetition, the number of repetitions, and the sizes by run.
+/// [`REPETITIONS_MIN`] repetitions belong to the part before, if there is one. Returns for each
+/// part the first repetition, the number of repetitions, and the sizes by run.
 fn alike(
     sectors: &[u32],
     section: &super::layout::RepeatingSection,

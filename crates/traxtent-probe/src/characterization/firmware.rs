@@ -4,9 +4,9 @@
 //! behaviour. The closest behaviour is kept, if the improvement is larger than chance would
 //! explain. On a steady host, the simulated spindle is in phase with the drive's, and single
 //! requests are compared. An unsteady host sends the next request slightly early or late, which may
-//! cost or save a revolution. There the simulation includes an equally unsteady host, and
-//! distributions are compared. The write watermark is found by writes; there, single requests are
-//! compared on every host.
+//! cost or save a revolution. There a second simulation includes an equally unsteady host, and
+//! distributions are compared as well. The write watermark is found by writes; for it, only single
+//! requests are compared on every host.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn is_on(value: f64) -> bool {
     value != 0.0
 }
 
-/// The number of requests of a sequential run. Short runs reach many parts of the drive.
+/// The largest number of requests of a sequential run. Short runs reach many parts of the drive.
 const RUN: u32 = 25;
 /// The number of requests of the mixed part of the sequence.
 const MIXED: usize = 500;
@@ -190,7 +190,7 @@ pub(super) fn firmware(
     Ok(())
 }
 
-/// Finds the write watermark: times writes of two segments, and simulates them with a fitted
+/// Finds the write watermark: times writes of up to two segments, and simulates them with a fitted
 /// profile for each choice. The overwritten data is lost. A wrong segment size also makes the
 /// watermark wrong.
 pub(super) fn write_watermark(
@@ -256,7 +256,7 @@ pub(super) fn write_watermark(
             low,
             high,
             unit: "of a segment",
-            how: "writes of two segments: the sixteenth with which the fitted profile best reproduces them",
+            how: "writes of up to two segments: the sixteenth with which the fitted profile best reproduces them",
             samples: samples.len() as u64,
         });
     }

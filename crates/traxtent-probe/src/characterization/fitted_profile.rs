@@ -11,8 +11,9 @@ use traxtent_model::profile::{
 use traxtent_units::turns::fraction;
 
 impl Characterization {
-    /// Returns a profile of the drive, for a [`traxtent_model::drive::Drive`]. For each figure, the
-    /// provenance gives the method of measurement and the confidence interval.
+    /// Returns a profile of the drive, for a [`traxtent_model::drive::Drive`]. The provenance
+    /// of most measured values outside the layout gives the method of measurement and the confidence
+    /// interval.
     pub fn to_profile(&self) -> Profile {
         let name: String = self
             .identity
@@ -144,8 +145,8 @@ impl Characterization {
             entries.insert(figure.name.clone(), text);
         }
         let mut provenance = Provenance(entries);
-        // Figures that the profile does not hold, or that it holds in the tree of the geometry, are
-        // omitted here.
+        // Figures that are not in `PROFILE_PATHS`, such as those that the profile holds in the tree
+        // of the geometry, are omitted here.
         provenance.0.retain(|key, _| {
             (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty())
                 && super::PROFILE_PATHS.iter().any(|path| key == path)
@@ -212,7 +213,8 @@ impl TreeBuilder {
         })
     }
 
-    /// Returns the node of one repetition whose tracks have the given numbers of sectors.
+    /// Returns the index of the node of one repetition whose tracks have the given numbers of
+    /// sectors.
     fn repetition(
         &mut self,
         sectors: &[u32],
