@@ -30,8 +30,9 @@ pub enum ReplayPace {
 }
 
 impl ReplayPace {
-    /// Returns the default pace of a format: semi-closed if its traces record pauses, else at the
-    /// recorded arrival times.
+    /// Returns the default pace of a format: semi-closed if its traces always record pauses, else
+    /// at the recorded arrival times. Whether a trace with specified columns records pauses depends
+    /// on the columns (see [`TraceReader::records_pauses`](crate::TraceReader::records_pauses)).
     pub fn default_for(format: TraceFormat) -> ReplayPace {
         match format {
             TraceFormat::DiskSimValidate => ReplayPace::SemiClosed,

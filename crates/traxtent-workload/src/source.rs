@@ -69,7 +69,8 @@ pub trait RequestSource {
     /// Returns the next step. Repeated calls change nothing.
     ///
     /// # Errors
-    /// Returns an error if a trace cannot be read further. The source has then ended.
+    /// Returns an error if a trace cannot be read further, or if its next record lacks a time that
+    /// the replay needs. The driver must then stop.
     fn due(&mut self) -> Result<NextStep, TraceError>;
 
     /// Returns the request that is due at `now`, or `None` if the source only had to update its

@@ -44,8 +44,8 @@ pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ),
     (
         "align",
-        "where random requests start: at multiples of the request size (size, as in fio), at any sector (none), \
-         at tracks (track), or at multiples of a length; default size",
+        "where random and local requests start: at multiples of the smallest size (size, as in fio), at any sector \
+         (none), at tracks (track), or at multiples of a length; default size",
     ),
     ("offset", "length added to an aligned start; default 0"),
     (
@@ -150,8 +150,8 @@ pub enum ArrivalModel {
     },
 }
 
-/// A synthetic workload. It is created by parsing, and checked as a whole by
-/// [`WorkloadSpec::check`].
+/// A synthetic workload. It is created by parsing, which checks it as a whole, or by
+/// [`WorkloadSpec::new`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WorkloadSpec {
@@ -245,7 +245,7 @@ pub enum WorkloadProblem {
         /// The reason for the conflict.
         reason: String,
     },
-    /// A file that is not valid TOML, or not a table of a workload's keys.
+    /// Text that is not valid TOML, a value of a wrong type, an unknown grammar, or a missing kind.
     #[error("{message}")]
     Toml {
         /// A description of the error.

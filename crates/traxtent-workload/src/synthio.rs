@@ -70,7 +70,7 @@ pub struct SynthioSpec {
     pub count: u64,
     /// No request is made at this instant or later. DiskSim's parameter is in seconds.
     pub time: SimTime,
-    /// The number of processors, at least 1.
+    /// The number of processors, from 1 to 4096.
     pub processors: u32,
     /// The computing times before and after a critical request; `None` if there are no system
     /// calls.
@@ -333,7 +333,7 @@ impl Synthio {
             }
             (Urgency::None, _) => {}
         }
-        // Limits that expire while the process computes for this request come first.
+        // Limits that expire during the computing time of the first step come first.
         let mut waits = Vec::new();
         while let Some(&limit) = process
             .limits

@@ -13,8 +13,8 @@ impl WorkloadSpec {
     ///
     /// # Errors
     /// Returns an error with its line if the text is not TOML, if `kind` is missing, if the
-    /// grammar, the kind or a key is unknown, if a value is invalid, or if the values contradict
-    /// one another.
+    /// grammar, the kind or a key is unknown, if a value is invalid, if keys contradict each other,
+    /// or if a key that another needs is missing.
     pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         read(text)
     }

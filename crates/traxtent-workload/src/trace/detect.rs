@@ -83,7 +83,8 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
 enum Fit {
     /// The first line does not fit.
     No,
-    /// The first line fits or is an empty request, but a later line does not fit.
+    /// The first line fits, but a later one does not; or a line of this format is in error, such as
+    /// an empty request.
     FirstLine,
     /// All lines tried fit, and there is at least one.
     All,

@@ -56,7 +56,7 @@ pub enum TraceError {
     /// Bytes that fit no format.
     #[error("not a trace of a known format ({}): {reason}", names())]
     Unrecognized {
-        /// The beginning of the first line, or the reason why the file cannot be a trace.
+        /// The beginning of the first line, or the reason why the file cannot be read as a trace.
         reason: String,
     },
     /// An unknown format name.

@@ -17,8 +17,8 @@ pub(super) const PS_PER_S: u64 = 1_000_000_000_000;
 pub(super) const TIME_MAX_PS: u64 = u64::MAX / 2;
 
 impl Line<'_> {
-    /// Parses a decimal number times `unit_ps` (one of the constants above) as an exact number of
-    /// whole picoseconds. Further digits are dropped.
+    /// Parses a time in units of `unit_ps` (one of the constants above), and returns it in
+    /// picoseconds, like [`decimal`].
     pub(super) fn time(
         &self,
         field: &'static str,
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(wide_decimal("99999999999999999999", PS_PER_MS), None);
     }
 
-    /// Does a byte range cover every sector that it touches, and is the first value that is too
-    /// large refused?
+    /// Does a byte range cover every sector that it touches, and are an empty range and the first
+    /// length that is too large refused?
     #[test]
     fn byte_ranges_cover_their_sectors() {
         assert_eq!(covering(0, 1, 512), Some((Lbn(0), 1)));

@@ -12,7 +12,7 @@
 //!
 //! Arrivals: the time of issue if there is one. Otherwise the arrival is the completion minus the
 //! latency. The completion is placed in its millisecond as early as a single outstanding request
-//! allows: after the previous completion and the request's own latency. The log of a job with one
+//! allows, which is at the previous completion plus the latency. The log of a job with one
 //! outstanding request thereby gets exact latencies, the recorded order, and pauses that are right
 //! to a millisecond.
 

@@ -48,7 +48,8 @@ impl<R: BufRead> TraceInput<R> {
         self.at = place;
     }
 
-    /// Returns the next line that is neither empty nor a `#` comment, without its end.
+    /// Returns the next line that is neither empty nor a `#` comment, without white space at its
+    /// end.
     pub(super) fn next_line(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         loop {
             self.line.clear();

@@ -182,8 +182,8 @@ pub struct TraceOptions {
     pub capacity_sectors: u64,
     /// The blkparse event that counts as the arrival.
     pub blkparse_event: BlkparseEvent,
-    /// Whether arrivals out of order are refused or counted, depending on the format. False for a
-    /// replay that does not use arrival times.
+    /// Whether the order of arrivals is checked. Arrivals out of order are refused or counted,
+    /// depending on the format. False for a replay that does not use arrival times.
     pub check_order: bool,
 }
 
@@ -297,8 +297,8 @@ impl<R: BufRead> TraceReader<R> {
         self.responses.warning()
     }
 
-    /// The arrivals so far that precede that of an earlier record, in formats whose records need
-    /// not be in order.
+    /// The arrivals so far that precede the arrival of an earlier record, in formats whose records
+    /// need not be in order.
     pub fn order_warning(&self) -> Option<OrderWarning> {
         self.order.warning()
     }

@@ -11,7 +11,8 @@ use super::error::{TraceError, TracePosition, TraceProblem};
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::Span;
 
-/// Arrivals that precede that of an earlier record, in a format whose records need not be in order.
+/// Arrivals that precede the arrival of an earlier record, in a format whose records need not be in
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderWarning {
     /// The number of such arrivals.

@@ -1,11 +1,11 @@
-//! A plausibility check of measured times in formats whose unit may be wrong.
+//! A plausibility check of measured times, in formats in which their unit may be wrong.
 //!
 //! The first [`RESPONSES_CHECKED`] measured times (or all of them, if there are fewer) are judged:
 //! - too short, if their median is below 10 µs: no interface of a disk delivers a sector that fast;
 //! - too long, if their median is above 5 s;
 //! - too many outstanding, if their sum is more than 256 times as long as the time from the first
-//!   to the last of these arrivals (Little's law). Linux queues at most 256 requests of a disk
-//!   (`nr_requests`). The unit of arrivals or that of measured times is then wrong.
+//!   to the last arrival of their requests (Little's law). Linux queues at most 256 requests of a
+//!   disk (`nr_requests`). The unit of arrivals or that of measured times is then wrong.
 
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};

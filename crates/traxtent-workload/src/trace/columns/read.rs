@@ -281,7 +281,7 @@ impl<'a> Row<'a> {
         Ok((arrival, record))
     }
 
-    /// Returns a time from any origin, in picoseconds.
+    /// Returns a time from any origin, in picoseconds, or `None` if there is no such column.
     fn instant(
         &self,
         place: Option<Place>,
@@ -301,7 +301,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns a length of time, or `None` if the value is empty.
+    /// Returns a length of time, or `None` if there is no such column or its value is empty.
     fn span(
         &self,
         place: Option<Place>,

@@ -234,8 +234,8 @@ impl ColumnSpec {
     /// Parses a specification.
     ///
     /// # Errors
-    /// Returns an error if a part is malformed, if a required column is absent, or if columns
-    /// contradict each other.
+    /// Returns an error if a part is malformed, if a required column or unit is absent, if a unit
+    /// has no column, or if columns contradict each other.
     pub fn parse(text: &ColumnText<'_>) -> Result<ColumnSpec, ColumnError> {
         let mut columns = Pairs::columns(text.columns)?;
         let mut units = Units::parse(text.units, &columns)?;
