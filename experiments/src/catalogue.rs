@@ -89,8 +89,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Selects claims (T9a), groups (T9), papers (T, traxtents), or all that need only the model.
-    /// Letters may be lower or upper case.
+    /// Selects claims (T9a), groups (T9), papers (T, traxtents), or the claims of
+    /// [`Selection::all`] (all). Letters may be lower or upper case.
     ///
     /// # Errors
     /// Returns an error for the first name that no claim has.
@@ -109,7 +109,7 @@ impl Selection {
         Ok(Selection { names: known })
     }
 
-    /// Selects all claims that need only the model.
+    /// Selects all claims that need only the model and, for some, DiskSim's traces.
     pub fn all() -> Selection {
         Selection {
             names: vec![ALL.to_owned()],
@@ -165,5 +165,5 @@ fn normalized_name(name: &str) -> String {
     }
 }
 
-/// The name that selects all claims that need only the model.
+/// The name that selects the claims of [`Selection::all`].
 const ALL: &str = "all";

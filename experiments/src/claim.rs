@@ -273,8 +273,8 @@ mod tests {
         assert!(!claim.allows(f64::NAN) && !claim.allows(f64::INFINITY));
     }
 
-    /// Do the ends of a range belong to it, is a tolerance measured from them, and do upper and
-    /// lower bounds limit one side only?
+    /// Do the ends of a range belong to it, is a tolerance measured from them, does a factor limit
+    /// both sides, and do upper and lower bounds limit one side only?
     #[test]
     fn ranges_and_bounds() {
         let range = |within| claim(Published::Range([2.0, 2.3]), Unit::Ratio, within);
@@ -297,7 +297,7 @@ mod tests {
         assert!(least.allows(0.9) && least.allows(1.0) && !least.allows(0.899));
     }
 
-    /// Are numbers and tolerances formatted with units and a fixed number of decimals?
+    /// Are numbers formatted according to their units, and tolerances according to their kinds?
     #[test]
     fn numbers_and_tolerances_are_formatted() {
         let format = |published, unit, within| {
@@ -366,7 +366,7 @@ mod tests {
         assert!(!is("Q1", "Q1a") && !is("T1a30", "T1a3"));
     }
 
-    /// Is the nearest of several numbers judged?
+    /// Is the nearest of several numbers judged, even if another one is missing?
     #[test]
     fn nearest() {
         let claim = claim(

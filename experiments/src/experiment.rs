@@ -16,7 +16,7 @@ pub struct Experiment {
     pub number: String,
     /// A one-line description.
     pub title: String,
-    /// The built-in drives on which the measurement is made, one after another.
+    /// The built-in drives on which the measurement is made.
     pub drives: Vec<String>,
     /// The layout of the data, in plain words.
     pub layout: Option<String>,

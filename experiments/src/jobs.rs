@@ -9,8 +9,8 @@ use traxtent_model::profile::OriginKind;
 
 use crate::data_sheet::{DataSheet, data_sheet};
 
-/// The tolerated fraction by which the rate of 128 KiB reads is below the streaming rate, and by
-/// which the streaming rate differs from the published one.
+/// The fraction by which the rate of 128 KiB reads may fall below the streaming rate, and by which
+/// the streaming rate may differ from the published one.
 pub const RATE_TOLERANCE: f64 = 0.1;
 /// The tolerated relative difference between the mean time of a random read and the average seek
 /// plus half a revolution.

@@ -1,8 +1,9 @@
 //! Published claims of papers, and whether the model agrees with them.
 //!
 //! An [`Experiment`] is a text. It names the drives on which a measurement of the lab is made, and
-//! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines the two.
-//! [`experiments`] lists them all, and [`run()`] measures a [`Selection`].
+//! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines a claim with the
+//! numbers measured for it. [`experiments`] lists all experiments, and [`run()`] measures a
+//! [`Selection`].
 //!
 //! # Invariants
 //! This crate depends on the lab, and no crate that measures depends on this one. A measurement

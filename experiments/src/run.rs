@@ -54,7 +54,7 @@ pub struct RunOutcome {
     pub findings: Vec<Finding>,
     /// The figures, in the order of the experiments.
     pub pictures: Vec<(&'static Experiment, Figure)>,
-    /// The experiments that cannot be run on this machine, and why.
+    /// The experiments that were not run because something that they need is missing, and why.
     pub skipped: Vec<Skipped>,
 }
 

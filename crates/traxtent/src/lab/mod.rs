@@ -50,7 +50,7 @@ enum Verb {
     /// Run experiments
     Run {
         /// Claims, groups of claims or papers, as named by `traxtent lab list`: Q1a, Q1, Q, linux;
-        /// or all, except A, which needs root and about 20 minutes
+        /// or all, except A1, A7 and A8, which need root or an emulated machine
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -246,7 +246,7 @@ fn run_some(
     verdict(&findings)
 }
 
-/// Returns the claims with these names; without names, all claims that need only the model.
+/// Returns the claims with these names; without names, those of [`Selection::all`].
 fn selection(ids: &[String]) -> Result<Selection> {
     if ids.is_empty() {
         return Ok(Selection::all());
