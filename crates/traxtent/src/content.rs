@@ -1,7 +1,7 @@
 //! The content of a device, recognized before something writes to it.
 //!
-//! A device counts as blank only if no format is recognized, neither at its start nor by a copy of
-//! a header elsewhere, and all its samples are zero. Reading the whole device would take hours. For
+//! A device counts as blank only if no format is recognized, either at its start or by a copy of a
+//! header elsewhere, and all its samples are zero. Reading the whole device would take hours. For
 //! a file, the file system reports the ranges that hold data. They are read, or sampled if they are
 //! large.
 
@@ -53,7 +53,7 @@ pub(crate) fn recognized_content(path: &Path) -> Option<String> {
     Some(what.to_owned())
 }
 
-/// Describes content that does not begin with a known header.
+/// Describes content that does not begin with a known header; `None` if the device is blank.
 fn unnamed_content(path: &Path, source: &dyn Source) -> Option<String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("unknown content: {error}");
     match copy_of_header(source) {

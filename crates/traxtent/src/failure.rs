@@ -113,12 +113,12 @@ pub(crate) fn be_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
-/// Prints a note that does not end the command.
+/// Prints a note, unless notes are omitted.
 pub(crate) fn note(what: impl fmt::Display) {
     aside("note", what);
 }
 
-/// Prints a warning that does not end the command.
+/// Prints a warning, unless warnings are omitted.
 pub(crate) fn warn(what: impl fmt::Display) {
     aside("warning", what);
 }

@@ -195,7 +195,8 @@ fn archive(path: &Path) -> Result<Option<StackArchive>> {
     Ok(Some(archive))
 }
 
-/// Checks this machine, devices, or images.
+/// Checks this machine, devices, or images. With `--collect`, writes the collected information
+/// instead.
 fn machine(args: &Args) -> Result<()> {
     let drive = Drive::of(args)?;
     let host = HostPaths::default();

@@ -1,4 +1,5 @@
-//! The text that `traxtent check` prints: a picture of the stack with its findings.
+//! The text that `traxtent check` prints: measurements, and a picture of the stack with its
+//! findings.
 
 use std::fmt::Write;
 

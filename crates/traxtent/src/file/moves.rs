@@ -211,7 +211,7 @@ impl FileResult {
     }
 }
 
-/// Returns the reason why a file is not even opened. Opening a pipe would wait for its writer.
+/// Returns the reason why a path is not opened, if any. Opening a pipe would wait for its writer.
 fn unsuitable(path: &Path) -> Result<Option<&'static str>> {
     match fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(None),
