@@ -38,8 +38,8 @@ pub(crate) fn units(input: &[u8]) {
     );
 }
 
-/// Arguments that the command's own parsers accept or refuse: targets, rates, times, sizes,
-/// stacks and sweeps of parameters.
+/// Arguments that the command's own parsers accept or refuse: targets, paces, speeds, rates, times,
+/// sizes, stacks and sweeps of parameters.
 pub(crate) fn arguments(input: &[u8]) {
     /// The limit of `traxtent-run` on the points of a sweep.
     const POINTS_MAX: usize = 10_000;

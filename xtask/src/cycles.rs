@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     /// Are cycles found through lists, nested paths and inner modules? Are imports between a parent
-    /// and its child not reported?
+    /// and its child, and those of tests, not reported?
     #[test]
     fn cycles_are_found() {
         let folder = std::env::temp_dir().join(format!("cycles-{}", std::process::id()));

@@ -84,7 +84,8 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
 }
 
 /// Checks that blocks can be prepared and written and have a place for each current replica, and
-/// that tracks can be synchronized, merged, filled and split.
+/// that each track that can be filled can then be split. Also synchronizes and merges the tracks
+/// for which the layout permits it.
 fn use_it(mut tpl: Tpl) {
     let blocks = tpl.shape().blocks();
     for block in (0..blocks).step_by(7) {

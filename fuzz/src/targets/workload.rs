@@ -55,7 +55,8 @@ pub(crate) fn trace(input: &[u8]) {
 }
 
 /// A trace whose columns are specified. The first five lines are the columns, units, delimiter,
-/// filter and values of reads; an empty line omits its part. The rest is the trace.
+/// filter and values of reads; an empty line omits its part. The rest is the trace. Requests within
+/// files are placed on the drive, unless they are larger than it.
 pub(crate) fn trace_columns(input: &[u8]) {
     const CAPACITY_SECTORS: u64 = 1 << 20;
 
@@ -126,7 +127,7 @@ fn read_through(mut reader: TraceReader<&[u8]>) -> Vec<Request> {
 }
 
 /// Detection of a trace's format. If the result is one of DiskSim's formats or SPC, the first
-/// record is a request, possibly for 0 sectors.
+/// record is a request, possibly an empty one.
 pub(crate) fn trace_detect(input: &[u8]) {
     let format = match detect(input) {
         Ok(format) => format,

@@ -222,7 +222,7 @@ impl JobBench {
         fs::write(&self.trace, lines)?;
         let short = pauses.iter().filter(|pause| **pause < TURNAROUND_MAX_MS);
         let count = short.clone().count();
-        ensure!(count > 0, "{} has no requests", self.log.display());
+        ensure!(count > 0, "{} has no turnaround", self.log.display());
         Ok(1e3 * short.sum::<f64>() / count as f64)
     }
 

@@ -69,7 +69,7 @@ fn without_dead_links(text: &str, exists: impl Fn(&str) -> bool) -> String {
 mod tests {
     use super::*;
 
-    /// Does every link of the shipped documents lead to a file that is shipped too, and does the
+    /// Does every link in the pages of [`FILES`] lead to a file that is shipped too, and does the
     /// README still link to the book and to the C library?
     #[test]
     fn links_lead_to_shipped_files() {
