@@ -79,7 +79,7 @@ pub struct Machine {
     pub system: Option<Arc<System>>,
 }
 
-/// A machine with one drive, which is also its target.
+/// A machine with one drive, whose name is also the machine's target.
 impl From<NamedDrive> for Machine {
     fn from(drive: NamedDrive) -> Machine {
         Machine {
@@ -215,7 +215,7 @@ impl Machine {
         )))
     }
 
-    /// Returns the period of the spindle, if there is one drive and it rotates.
+    /// Returns the period of the spindle, if there is exactly one drive and it rotates.
     pub fn revolution(&self) -> Option<Span> {
         match self.drives.as_slice() {
             [drive] => {
@@ -226,7 +226,8 @@ impl Machine {
         }
     }
 
-    /// Iterates over the files of each drive. A file that several drives share occurs for each.
+    /// Iterates over the files of each drive. A file that several drives share occurs once
+    /// for each.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = self.drives.iter().flat_map(|drive| drive.files.iter());
         files.map(PathBuf::as_path)
@@ -430,8 +431,8 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-/// Returns the dotted path of the zone at the beginning of a message about the geometry, or else
-/// the path of the geometry.
+/// Returns the dotted path of the zone that the beginning of a message about the geometry names, or
+/// else the path of the geometry.
 fn zone_of(problem: &str) -> String {
     let zone = problem
         .strip_prefix("zone ")

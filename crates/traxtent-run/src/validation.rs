@@ -298,7 +298,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Replays a trace on its drive, in which the figures of `set` are changed, and compares the times.
-/// Returns `None` if the trace has no measured times, and passes a note to the observer.
+/// If the trace has no measured times, passes a note to the observer and returns `None`.
 ///
 /// # Errors
 /// Returns an error if the drive, a figure or the trace is invalid or cannot be read, or if the

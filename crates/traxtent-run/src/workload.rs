@@ -40,18 +40,19 @@ pub enum Workload {
 
 impl Workload {
     /// Parses a WORKLOAD. A text that begins with one of the grammar's kinds is a specification;
-    /// anything else is a file.
+    /// anything else is a file, or `-` for standard input.
     ///
     /// # Errors
     /// Returns an error if the specification is invalid, if its TOML file cannot be read, or if a
-    /// text without `/` and `.` is the name of no file. A trace is opened later.
+    /// text without `/` or `.` names no file. A trace is opened later.
     pub fn parse(text: &str) -> Result<Workload> {
         if is_line(text) {
             return text.parse().map(Workload::Drawn).map_err(RunError::input);
         }
         let path = Path::new(text);
         if text != "-" && !path.exists() && !text.contains(['/', '.']) {
-            // The text is neither; the error describes a valid specification.
+            // The text is neither a specification nor a file. The error describes a valid
+            // specification.
             return Err(match text.parse::<WorkloadSpec>() {
                 Err(error) => RunError::input(format!("{error}; and there is no such file")),
                 Ok(_) => unreachable!("it does not begin with a kind"),
@@ -78,7 +79,8 @@ impl Workload {
         (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
 
-    /// Replaces the value of a key of the grammar. In DiskSim's workload, only `count` can be set.
+    /// Replaces the value of a key of the grammar. In DiskSim's workload, only `count` can be set,
+    /// and a trace or supplied requests have no keys.
     ///
     /// # Errors
     /// Returns an error if there is no such key, or if the value is invalid.
