@@ -39,7 +39,7 @@ pub enum Command {
         width: Width,
         /// The first LBN.
         lbn: u64,
-        /// The number of sectors. 0 means all sectors from there on.
+        /// The number of sectors. 0 means all sectors from the first LBN to the end of the drive.
         sectors: u32,
         /// Whether the response is sent before the operation is complete.
         immediate: bool,
@@ -159,7 +159,7 @@ pub struct ReadDefectData {
     pub grown: bool,
     /// The requested format of addresses.
     pub format: AddressFormat,
-    /// The first requested descriptor. 0 in a command of ten bytes.
+    /// The index of the first requested descriptor. 0 in a command of ten bytes.
     pub index: u32,
     /// The allocation length in bytes.
     pub allocation: u32,

@@ -8,7 +8,7 @@ use super::mode::{
 };
 use traxtent_model::drive::{Caching, Drive};
 
-/// The values of the caching page, which can be changed.
+/// The current, saved and default values of the caching page.
 #[derive(Clone, Debug)]
 pub(super) struct ModePages {
     current: CachingPage,
@@ -179,6 +179,7 @@ fn descriptor(drive: &Drive) -> BlockDescriptor {
     }
 }
 
+/// Returns the format page. It describes the tracks of the first zone, in logical sectors.
 fn format_page(drive: &Drive) -> FormatPage {
     let outer = drive
         .geometry()

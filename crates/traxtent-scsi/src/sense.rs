@@ -88,7 +88,7 @@ impl AdditionalSense {
     pub const WRITE_ERROR: AdditionalSense = AdditionalSense::new(0x0c, 0x00);
     /// A sector could not be read.
     pub const UNRECOVERED_READ_ERROR: AdditionalSense = AdditionalSense::new(0x11, 0x00);
-    /// The host sent less data than it announced.
+    /// The data from the host is too short.
     pub const PARAMETER_LIST_LENGTH_ERROR: AdditionalSense = AdditionalSense::new(0x1a, 0x00);
     /// There is no such defect list.
     pub const DEFECT_LIST_NOT_FOUND: AdditionalSense = AdditionalSense::new(0x1c, 0x00);

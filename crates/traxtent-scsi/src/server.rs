@@ -34,7 +34,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 pub struct DeviceServer {
     drive: Drive,
     modes: ModePages,
-    /// The next response to RECEIVE DIAGNOSTIC RESULTS.
+    /// The response to the last SEND DIAGNOSTIC page that the drive accepted.
     diagnostic: Option<Vec<u8>>,
     faults: Faults,
     /// Whether the current command has used the media or the buffer, or claims to have done so.
@@ -90,7 +90,7 @@ impl Payload {
     }
 }
 
-/// The result of a command, and its time.
+/// The result of a command that succeeded, and the time at which it ended.
 struct CommandSuccess {
     data: Payload,
     at: SimTime,
@@ -382,7 +382,8 @@ impl DeviceServer {
         Err(CommandFailure { sense, at })
     }
 
-    /// Switches read caching and read-ahead off, or back to the profile's settings.
+    /// Switches read caching and read-ahead off, or back to the profile's settings. In both cases,
+    /// write-back is set as in the profile.
     ///
     /// # Errors
     /// Returns an error if the drive refuses to switch.

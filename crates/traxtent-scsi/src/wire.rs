@@ -88,7 +88,7 @@ pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     value
 }
 
-/// Returns the first `length` bytes, or all of them if the response was truncated.
+/// Returns the first `length` bytes, or all of them if there are fewer.
 pub(super) fn at_most(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[..length.min(bytes.len())]
 }
