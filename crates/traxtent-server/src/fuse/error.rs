@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why a file system cannot be mounted or unmounted, or a loop device attached.
+/// The reason why a file system cannot be mounted or unmounted, or a loop device cannot be attached
+/// or detached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FuseError {
@@ -154,7 +155,7 @@ impl FuseError {
     }
 }
 
-/// Returns the remedy for missing permissions.
+/// Returns the remedy if permission was denied, and an empty text otherwise.
 fn rights(error: &io::Error, what: &str) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!("; {what} needs root"),

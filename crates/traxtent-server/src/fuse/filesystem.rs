@@ -1,8 +1,8 @@
 //! The file system: a directory with one file, whose bytes are those of a block service.
 //!
-//! The requests come from the kernel through `fuser`, in a few threads. If another of them waits
-//! for the next request, a thread serves its request itself, and may block. Otherwise it passes the
-//! request to a worker, which costs a thread switch. (`fuser` could run a session in as many
+//! The requests come from the kernel through `fuser`, in a few threads. A thread serves its
+//! request itself, and may block, if another one waits for the next request. Otherwise it passes
+//! the request to a worker, which costs a thread switch. (`fuser` could run a session in as many
 //! threads as there are requests. Each has a buffer of 16 MiB, which the C library fills with
 //! zeros: 256 idle threads used 1.2 GB of memory.)
 //!
@@ -196,7 +196,11 @@ impl Filesystem for ExportFileSystem {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without this, older kernels send the requests of one client one at a time.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-        let failed = |nearest| io::Error::other(format!("the limit would be {nearest}"));
+        let failed = |nearest| {
+            io::Error::other(format!(
+                "cannot have {REQUESTS_MAX} requests outstanding; the nearest limit is {nearest}"
+            ))
+        };
         config.set_max_background(REQUESTS_MAX).map_err(failed)?;
         config
             .set_congestion_threshold(REQUESTS_MAX)

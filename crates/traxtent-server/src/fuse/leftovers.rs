@@ -15,8 +15,8 @@ use super::mount_table::{MountEntry, mounted_at};
 /// Removes the leftovers of killed servers at a directory, which must be a real path.
 ///
 /// # Errors
-/// Returns an error if anything else is mounted there, or if a leftover is in use or cannot be
-/// removed.
+/// Returns an error if the mounts cannot be read, if anything else is mounted there, or if a
+/// leftover is in use or cannot be removed.
 pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
     while let Some(mount) = mounted_at(directory).map_err(|error| FuseError::Directory {
         path: directory.to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
     Ok(())
 }
 
-/// Returns an error unless a mount is one of ours, and its server has ended.
+/// Returns an error unless a mount is one of ours whose server has ended.
 fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
     let path = mount.at.clone();
     if mount.kind != FILE_SYSTEM_TYPE {

@@ -180,8 +180,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Opens a block device. A loop device must be opened for writing to be attached; otherwise it
-/// becomes read-only.
+/// Opens a block device. A loop device is attached as read-only unless it is opened for writing.
 fn open(device: &Path, flags: OFlags, write: bool) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

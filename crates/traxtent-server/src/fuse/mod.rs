@@ -98,8 +98,8 @@ impl Mount {
     /// device's path. Requires root.
     ///
     /// # Errors
-    /// Returns an error if the system has no loop devices, or the user lacks permission to attach
-    /// one.
+    /// Returns an error if no loop device can be attached, for example because the user lacks
+    /// permission.
     pub fn attach_loop(&mut self) -> Result<&Path, FuseError> {
         let device = match self.loop_device.take() {
             Some(device) => device,

@@ -92,7 +92,7 @@ fn unescaped(field: &[u8]) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Are escaped paths and optional fields parsed, and are incomplete lines refused?
+    /// Are escaped paths decoded and optional fields skipped, and are incomplete lines refused?
     #[test]
     fn lines_are_parsed() {
         let line = br"52 28 0:45 / /tmp/a\040b\134 rw,nosuid shared:7 master:1 - fuse.traxtent traxtent rw";

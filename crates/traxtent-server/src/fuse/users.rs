@@ -1,10 +1,11 @@
 //! The processes that have a block device open.
 //!
-//! The kernel detaches a loop device even while programs have it open, and they then receive I/O
-//! errors. Only an exclusive claim, such as that of a mount, prevents this. The kernel does not
-//! report how many programs have a device open, so this module looks at the files of all processes,
-//! as fuser(1) does. It cannot see processes in other namespaces, nor, unless the user is root,
-//! those of other users.
+//! The kernel accepts a request to detach a loop device that programs have open, but detaches it
+//! only once they have closed it (losetup(8)). If the server ends before that, they receive I/O
+//! errors. An exclusive open fails only if the device is claimed, for example by a mount. The
+//! kernel does not report how many programs have a device open, so this module looks at the files
+//! of all processes, as fuser(1) does. It cannot see processes in other namespaces, nor, unless the
+//! user is root, those of other users.
 
 use std::fs;
 use std::path::Path;
