@@ -96,8 +96,8 @@ impl Control {
     }
 }
 
-/// Passes each client to `accept`. Clients that cannot be accepted, as while the process has no
-/// free file descriptor, are logged and skipped.
+/// Passes each client to `accept`. Clients that cannot be accepted, for example because the
+/// process has no free file descriptor, are logged and skipped.
 fn accept_all(
     clients: impl Iterator<Item = io::Result<UnixStream>>,
     mut accept: impl FnMut(UnixStream),
@@ -153,7 +153,7 @@ fn accept_client<T: OrderHandler>(
     let Ok(own) = client.try_clone() else { return };
     let run = move || {
         let _slot = slot;
-        // An error means that the client disconnected; there is nobody to report it to.
+        // An error means that the client disconnected, or was idle for too long. It is ignored.
         let _ = serve(&own, &handler);
     };
     let thread = thread::Builder::new().name("orders".to_owned());

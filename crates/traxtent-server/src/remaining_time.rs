@@ -132,7 +132,8 @@ mod tests {
         }
     }
 
-    /// Does the estimate follow work that becomes slower, within half of the elapsed time?
+    /// Does the estimate follow work that becomes slower, once the slower part has taken more than
+    /// half of the elapsed time?
     #[test]
     fn slowing_work() {
         let mut remaining = RemainingTime::new(0, 2_000);

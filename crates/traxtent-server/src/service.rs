@@ -91,8 +91,8 @@ pub trait BlockService: Debug + Send + Sync {
     /// Reads bytes starting at `offset` until the buffer is full.
     ///
     /// # Errors
-    /// Returns an error if the request is misaligned or beyond the end, or if the drive or the
-    /// volume reports an error.
+    /// Returns an error if the request is misaligned or beyond the end, if the server is not
+    /// running, or if the drive or the volume reports an error.
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError>;
 
     /// Writes bytes starting at `offset`. With `fua`, the data is durable when this returns.

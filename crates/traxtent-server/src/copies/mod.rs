@@ -1,5 +1,5 @@
-//! Volumes with replicas around the track on a file or block device: creation, discovery and
-//! serving.
+//! Volumes with replicas around the track on a file or block device: creation, discovery,
+//! serving and destruction.
 //!
 //! [`traxtent_volume::copies`] decides what is written. This module supplies the device, a clock,
 //! and the thread that works while the volume is idle. Each request is carried out by the thread
@@ -230,7 +230,7 @@ pub fn find(path: &Path) -> Result<(TimedDevice, FoundVolume), ReplicaVolumeIoEr
 /// Removes the superblocks that identify a volume with replicas.
 ///
 /// # Errors
-/// Returns an error if there is no such volume, or if the device cannot be written.
+/// Returns an error if the device cannot be used, or if it holds no such volume.
 pub fn destroy(path: &Path) -> Result<(), ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();

@@ -167,7 +167,7 @@ impl Connection {
         *threads += 1;
         let count = *threads;
         drop(threads);
-        // The slot decrements the count when the thread ends, for whatever reason.
+        // The slot decrements the count when the thread ends, or if it cannot be started.
         let _ = self.budget.spawn(count, move || thread.0.work());
     }
 

@@ -203,7 +203,7 @@ fn oversleep() -> Duration {
 mod tests {
     use super::*;
 
-    /// Does a repeated wait reach its end at every speed, and does time never run backwards?
+    /// Does a repeated wait reach its end at several speeds, and does time never run backwards?
     #[test]
     fn repeated_waits_reach_their_end() {
         for speed in ["0.5", "1", "100"] {

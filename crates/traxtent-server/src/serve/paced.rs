@@ -158,9 +158,9 @@ impl RealTimeDrive {
         Ok(handle)
     }
 
-    /// Submits a command and the data that it writes to the model, and waits for its completion. If
-    /// the command does not complete immediately, `meanwhile` is called before the wait. After the
-    /// completion, `then` receives the disk, while the model is locked and no change is in
+    /// Submits a command to the model, with the data that it writes, and waits for its completion.
+    /// If the command does not complete immediately, `meanwhile` is called before the wait. After
+    /// the completion, `then` receives the disk, while the model is locked and no change is in
     /// progress.
     ///
     /// The command's arrival in the model is earlier than the real one by up to its transport time.

@@ -854,8 +854,8 @@ mod tests {
         );
     }
 
-    /// Are the means and maxima of reads, writes and flushes separate, and does the text name only
-    /// those that occurred?
+    /// Are the means and maxima of reads, writes and flushes separate, and does a kind's line state
+    /// them?
     #[test]
     fn kinds_have_means_and_maxima() {
         let mut statistics = ReceiptStatistics::default();

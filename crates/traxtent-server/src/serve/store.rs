@@ -413,7 +413,8 @@ fn failed(error: &io::Error) -> MediaError {
 mod tests {
     use super::*;
 
-    /// Do stripes cover a range without gaps, and can data that crosses stripes be read back?
+    /// Can data that crosses stripes be written, zeroed in part and read back, and does an empty
+    /// range have no stripes?
     #[test]
     fn memory_is_striped() {
         let store = Store::open(None, 8 * STRIPE_BYTES).unwrap();

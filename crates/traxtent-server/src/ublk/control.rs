@@ -141,7 +141,7 @@ impl Control {
     /// Makes the block device appear. The device's queue must have announced all its tags.
     ///
     /// # Errors
-    /// Returns an error if the driver refuses the parameters.
+    /// Returns an error if the driver refuses to start the device.
     pub(super) fn start(&mut self, device: Device) -> Result<(), UblkError> {
         let process = u64::from(std::process::id());
         self.send(abi::START_DEV, device, &mut [], process)

@@ -69,7 +69,7 @@ pub enum UblkError {
         /// The maximum in bytes.
         maximum: u32,
     },
-    /// A command that the driver refused.
+    /// A command that the driver refused, or memory that could not be mapped.
     #[error(
         "ublk device {number}: cannot {what}: {errno}; the kernel's log can contain the reason"
     )]
@@ -81,7 +81,7 @@ pub enum UblkError {
         /// The system's error.
         errno: Errno,
     },
-    /// A node that cannot be opened or mapped.
+    /// A node that cannot be opened.
     #[error("{}: cannot {what} it: {error}", path.display())]
     Node {
         /// The operation.

@@ -233,9 +233,9 @@ impl MaintenanceProgress {
 /// probably lacks its unit.
 pub const RATE_MIN: u64 = 1 << 16;
 
-/// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until it fails.
-/// `report` is called after each step. The work resumes where the last run ended, and requests are
-/// served meanwhile.
+/// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until an error
+/// occurs. `report` is called after each step. The work resumes where the last run ended, and
+/// requests are served meanwhile.
 ///
 /// # Errors
 /// Returns an error if the rate is too low, or if the volume does not permit the task in its

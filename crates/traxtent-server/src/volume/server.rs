@@ -425,7 +425,7 @@ impl OrderHandler for ServedVolume {
 }
 
 impl ServedVolume {
-    /// Carries out an order; returns a description of work that is not yet complete.
+    /// Carries out an order. Returns a message if failing a member is still in progress.
     fn execute(
         self: &Arc<ServedVolume>,
         order: VolumeOrder,
@@ -464,8 +464,8 @@ impl ServedVolume {
         Ok(None)
     }
 
-    /// Declares a member failed. Requests stop waiting for it. If requests to other members delay
-    /// this, it continues after the reply.
+    /// Declares a member failed. If the volume can do without the member, requests stop waiting for
+    /// it. If outstanding requests delay the declaration, it continues after the reply.
     fn fail(self: &Arc<ServedVolume>, member: usize) -> Result<Option<String>, VolumeIoError> {
         let unfinished = || {
             Ok(Some(format!(

@@ -144,8 +144,8 @@ fn an_ordinary_client() {
     }
 }
 
-/// Is a context valid only for the export for which it was chosen, and only with structured
-/// replies?
+/// Is a context valid only for the export for which it was chosen, only with structured replies,
+/// and only until the client replaces it?
 #[test]
 fn contexts_belong_to_an_export() {
     let set = |name| option(10, &contexts(name, &["base:allocation"]));
@@ -165,8 +165,8 @@ fn contexts_belong_to_an_export() {
     assert_eq!(kinds(&said), [ERROR + 3]);
 }
 
-/// Are invalid and unknown options refused with the error numbers of the text, and does the
-/// handshake continue?
+/// Are options that are unknown, invalid, too long or for an unknown export refused with the error
+/// numbers of the text, and does the handshake continue?
 #[test]
 fn refused_options() {
     for (message, kind) in [
@@ -276,7 +276,7 @@ fn requests_are_checked() {
     assert_eq!(error(0, 4, end, 512), EINVAL);
     assert_eq!(error(0, 1, end - 512, 1024), ENOSPC);
     assert_eq!(error(0, 6, u64::MAX - 511, 512), ENOSPC);
-    // Empty, misaligned, unknown, and flags of other commands.
+    // Empty, misaligned, an unknown command, and flags that are unknown or of other commands.
     for (flags, kind, offset, length) in [
         (0, 0, 0, 0),
         (0, 0, 1, 512),

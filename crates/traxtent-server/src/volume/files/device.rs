@@ -186,7 +186,7 @@ impl Device {
         })
     }
 
-    /// Opens the device with the given access as [`Device::open`] does, within the time-out.
+    /// Opens the device like [`Device::open`], but with the given access and within the time-out.
     ///
     /// # Errors
     /// Returns the errors of [`Device::open`], or an error if there is no response in time.
