@@ -1,4 +1,4 @@
-//! Does a probe by timed reads find the tracks that a modelled drive has?
+//! Does a probe by timed reads find the tracks at the beginning of a modelled drive?
 //!
 //! `cargo run --release -p traxtent-probe --example model_drive`
 

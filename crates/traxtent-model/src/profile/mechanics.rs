@@ -67,7 +67,8 @@ pub enum SeekSpec {
         first_ms: Vec<f64>,
     },
     /// Measured points, connected by straight lines, the last of which continues. Distances before
-    /// the first point take the same time as that point.
+    /// the first point take the same time as that point. A single point gives all distances its
+    /// time.
     Table {
         /// Distance in cylinders and time in milliseconds, ascending by distance.
         read: Vec<(u32, f64)>,

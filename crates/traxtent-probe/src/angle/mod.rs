@@ -97,7 +97,7 @@ struct Search<'a, 'b> {
     /// The requested amount of verification.
     requested_verify: Verify,
     /// The amount of verification at the current position: everything, if a sample is requested and
-    /// tracks are irregular; otherwise as requested.
+    /// tracks are irregular or begin without a skew; otherwise as requested.
     verify: Verify,
     area: Regularity,
     /// The first LBN after the drive's last.

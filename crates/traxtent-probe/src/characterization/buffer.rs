@@ -134,7 +134,7 @@ impl Buffer {
     }
 }
 
-/// Measures bus and cache by reads.
+/// Measures bus and cache by reads and verifications.
 pub(super) fn buffer(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,

@@ -12,8 +12,8 @@ use traxtent_units::turns::fraction;
 
 impl Characterization {
     /// Returns a profile of the drive, for a [`traxtent_model::drive::Drive`]. The provenance
-    /// of most measured values outside the layout gives the method of measurement and the confidence
-    /// interval.
+    /// of most measured values outside the layout gives the method of measurement and the
+    /// confidence interval.
     pub fn to_profile(&self) -> Profile {
         let name: String = self
             .identity
