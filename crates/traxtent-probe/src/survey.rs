@@ -4,10 +4,10 @@
 //!
 //! The first sector of each track is read one or more times. In between, one reference sector is
 //! read repeatedly. This keeps the effects of an inexact period or a wandering spindle from
-//! accumulating over the minutes that a survey takes. Then, for distances from zero to the full
-//! stroke, a bisection finds the shortest time after which a sector is not missed (Worthington et
-//! al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time between request
-//! completions).
+//! accumulating over the minutes that a survey takes. Then, for distances from zero to that between
+//! the first and the last surveyed track, a bisection finds the shortest time after which a sector
+//! is not missed (Worthington et al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995:
+//! minimum time between request completions).
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ const READINGS_BETWEEN: u32 = 24;
 /// The shares of a reference reading's error by which the drift and its rate are corrected.
 const DRIFT_CORRECTIONS: (f64, f64) = (0.15, 0.01);
 
-/// The number by which the full stroke is divided to get the largest step between distances.
+/// The number by which the longest distance is divided to get the largest step between distances.
 const DISTANCES: usize = 160;
 
 /// The number of measurements per distance. The longest of them is the arm's time.

@@ -32,10 +32,10 @@
 //! **Without defect lists**, a slipped sector whose spare is in the same cylinder leaves no trace
 //! outside that cylinder. Any algorithm that is always exact must make a translation in each region
 //! of spares: on a drive with spares in every cylinder, once per cylinder (`1 / surfaces`
-//! translations per track), however regular the drive looks. Jumps then end with the cylinder (with
-//! the pass, in seek-first orders), and its last track is tested at both ends. If the sizes of a
-//! cylinder's tracks differ, all of them are tested. A slip that a spare of its own track absorbs
-//! moves no boundary.
+//! translations per track), however regular the drive looks. Jumps then end with the cylinder (in
+//! seek-first orders, with the pass or after some 256 tracks), and their last track is tested at
+//! both ends. If the sizes of a cylinder's tracks differ, all of them are tested. A slip that a
+//! spare of its own track absorbs moves no boundary.
 //!
 //! Assumed without a test: that a defect list is complete, and that track sizes do not change and
 //! change back between two tests without a net effect.

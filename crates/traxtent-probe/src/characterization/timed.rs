@@ -212,7 +212,7 @@ fn pattern(
     // If the move to the next pass is shorter than the seek across a pass, that pass runs back.
     // Otherwise, the move is such a seek, or a head switch that takes as long.
     let back = times(true)?;
-    let order = if onward < across - ALIKE_MS {
+    let (order, surfaces) = if onward < across - ALIKE_MS {
         (
             Order::SeekAlternatingSurfaceForward,
             surfaces(&back, tolerance_ms),
@@ -232,7 +232,6 @@ fn pattern(
             }
         })
     };
-    let (order, surfaces) = order;
     if surfaces == 1 {
         return Ok(single);
     }

@@ -33,7 +33,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// Returns the additional time of a seek over a distance before a write, apart from settling.
+    /// Returns the additional time, apart from settling, of a seek over `distance` before a write.
     pub(super) fn extra(&self, distance: u32) -> f64 {
         let after = self.seek_extra.partition_point(|point| point.0 < distance);
         match (
@@ -253,7 +253,7 @@ impl WriteProbe<'_, '_> {
     }
 
     /// Measures the additional time, apart from settling, of a seek before a write compared with
-    /// one before a read. A seek before a write over one cylinder takes at most `step_most`.
+    /// one before a read. A one-cylinder seek before a write takes at most `step_most`.
     fn seeks(&mut self, overhead: f64, step_most: f64) -> Result<(), ProbeError> {
         let settle = self.found.settle_ms;
         self.found.seek_extra = self.seek_extra(overhead, settle)?;

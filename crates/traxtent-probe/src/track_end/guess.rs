@@ -1,5 +1,5 @@
-//! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, or on
-//! a drive where LBNs of primary defects are remapped too.
+//! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, on
+//! one that lists no grown defects, or on one where LBNs of primary defects are remapped too.
 //!
 //! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run no longer
 //! than one physical sector counts as remapped, because tracks of that size are rarer than remapped
