@@ -37,8 +37,9 @@ impl SweepPlan {
     /// of the settings' values. The order is that of the targets, then that of [`combinations`].
     ///
     /// # Errors
-    /// Returns an error if a target or the workload is invalid, if a target is given twice, if a
-    /// setting does not fit, or if an option does not apply to the workload.
+    /// Returns an error if a target is invalid or given twice, if the workload is invalid or
+    /// missing, if the settings are invalid or do not fit, or if an option does not apply to the
+    /// workload.
     pub fn cases(&self, observer: &dyn Observer) -> Result<Vec<Case>> {
         let mut cases = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {

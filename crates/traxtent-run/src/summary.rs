@@ -24,7 +24,7 @@ const PERCENTILES: [(&str, &str, f64); 5] = [
 /// The maximum number of decimals of a rate.
 const RATE_DECIMALS_MAX: usize = 9;
 
-/// The results of one run. Its size does not depend on the length of the run.
+/// The results of one run. Its size is bounded, however long the run is.
 #[derive(Clone, Default)]
 pub struct Summary {
     /// The number of requests still to be discarded.
