@@ -124,7 +124,7 @@ mod tests {
     /// Do as many jobs run at the same time as there are threads, and does dropping the workers
     /// wait for all jobs?
     #[test]
-    fn jobs_run_at_once() {
+    fn jobs_run_at_once_and_are_waited_for() {
         let workers = Workers::new("test", 8);
         let (together, done) = (Arc::new(Barrier::new(8)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..64 {

@@ -72,7 +72,7 @@ fn write_ms(out: &mut impl Write, time: Span) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Are times of any size written without loss?
+    /// Are times written exactly, from a picosecond to seconds?
     #[test]
     fn times_are_exact() {
         let written = |ps| {

@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Is everything else refused, including the smallest size that does not fit?
+    /// Are other texts refused, and the smallest size that does not fit?
     #[test]
     fn refusals() {
         for text in [

@@ -136,9 +136,10 @@ impl<'a> RequestGenerator<'a> {
     /// Creates a generator of the requests of `spec` on a drive, with random numbers from `rng`.
     ///
     /// # Errors
-    /// Returns an error if the specification contradicts itself, or does not fit the drive: a
-    /// region beyond its end, a zone that it does not have, a length that is not a multiple of its
-    /// sectors, or sizes that fit nowhere.
+    /// Returns an error if the specification contradicts itself, if the drive has no LBNs or more
+    /// than 2^63 - 1, or if the specification does not fit the drive: a region beyond its end, a
+    /// zone that it does not have, a length that is not a multiple of its sectors, or sizes that
+    /// fit nowhere.
     pub fn new(
         spec: &WorkloadSpec,
         sector_bytes: u32,

@@ -63,7 +63,7 @@ pub struct Offer {
     pub buffer_bytes: u64,
 }
 
-/// The offers with and without whole tracks; `None` where nothing is possible.
+/// The offers with and without whole tracks; `None` if no size of an I/O is suitable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VideoPlan {
     /// The number of bytes of the shortest track of the zone.

@@ -85,7 +85,7 @@ mod tests {
     /// Does the function decrease, also where the tables end, and does it agree with the published
     /// values beyond them?
     #[test]
-    fn student_t_decreases() {
+    fn student_t_decreases_and_has_the_published_values() {
         assert!((student_t(40, ConfidenceLevel::P95) - 2.0211).abs() < 1e-4);
         assert!((student_t(100, ConfidenceLevel::P95) - 1.9840).abs() < 1e-4);
         assert!((student_t(40, ConfidenceLevel::P90) - 1.6839).abs() < 1e-4);

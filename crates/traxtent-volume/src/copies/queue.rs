@@ -210,9 +210,9 @@ impl<M: MemberClock> Drop for DeviceLock<'_, M> {
 mod tests {
     use super::*;
 
-    /// Is a waiter bypassed [`BYPASS_MAX`] times, and not once more?
+    /// Does a waiter become overdue after exactly [`BYPASS_MAX`] bypasses?
     #[test]
-    fn bypasses_are_limited() {
+    fn bypassed_waiters_become_overdue() {
         let bypassed = (10..).take_while(|served| !is_overdue(10, *served)).count();
         assert_eq!(bypassed as u64, BYPASS_MAX);
     }
