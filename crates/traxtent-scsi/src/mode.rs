@@ -268,7 +268,7 @@ pub struct CachingPage {
 pub struct FormatPage {
     /// The number of tracks that share spares. 0 if not reported.
     pub tracks_per_zone: u16,
-    /// Spare sectors per group of such tracks.
+    /// Spare sectors per group of [`FormatPage::tracks_per_zone`] tracks.
     pub alternate_sectors_per_zone: u16,
     /// Physical sectors per track. 0 if it varies.
     pub sectors_per_track: u16,

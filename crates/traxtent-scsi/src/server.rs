@@ -1,11 +1,12 @@
 //! The model drive as a SCSI device, with commands and data as input, and status, data and sense
 //! data as output.
 //!
-//! Commands that need the media or the buffer take the time that [`Drive`] computes. A translation
-//! and a defect list each take the profile's `scsi.translate_ms`. A VERIFY that the drive ignores
-//! takes 0.1 ms, and all other commands take no time. Commands are executed one at a time. The
-//! drive stores no data: reads return zeros, and a VERIFY that compares data is refused. A slipped
-//! sector is in the primary defect list, a remapped one in the grown list.
+//! Commands that need the media or the buffer take the time that [`Drive`] computes, but the
+//! response to an immediate SYNCHRONIZE CACHE does not wait for it. A translation and a defect list
+//! each take the profile's `scsi.translate_ms`. A VERIFY that the drive ignores takes 0.1 ms, and
+//! all other commands take no time. Commands are executed one at a time. The drive stores no data:
+//! reads return zeros, and a VERIFY that compares data is refused. A slipped sector is in the
+//! primary defect list, a remapped one in the grown list.
 
 use super::address::{Address, AddressFormat, WHOLE_TRACK};
 use super::capacity::Capacity;
