@@ -24,7 +24,8 @@ use traxtent_volume::{Action, MemberIo, Op, Volume, VolumeError, WriteHole};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The number of runs of each variant. The variants alternate, and the medians are reported.
+/// The number of runs of each variant of the writes; a rebuild runs once. The variants alternate,
+/// and the medians are reported.
 const RUNS: usize = 7;
 
 /// The number of members of the volumes.

@@ -111,7 +111,8 @@ mod tests {
         assert!((left / expected - 1.0).abs() < 0.1, "{left} {expected}");
     }
 
-    /// Is there no estimate before enough is measured, and is it right afterwards?
+    /// Is there no estimate before enough is measured and after the end, and is it right in
+    /// between?
     #[test]
     fn steady_work() {
         for (total, every) in [(100, 1.0), (1_000, 0.05), (40, 90.0), (1_000_000, 0.003)] {

@@ -1,8 +1,8 @@
 //! Serving a drive as a block device of this machine, through the kernel's ublk driver.
 //!
 //! [`UblkDevice`] makes `/dev/ublkbN` from an [`Export`]. File systems and tools see the properties
-//! of the drive itself: its sector sizes, its optimal request size, its write cache, and whether it
-//! rotates. Unlike NBD and FUSE, this needs no client or mount.
+//! that the service reports: sector sizes, an optimal request size if there is one, a write cache,
+//! and whether the device rotates. Unlike NBD and FUSE, this needs no client or mount.
 //!
 //! The kernel's `Documentation/block/ublk.rst` and `<linux/ublk_cmd.h>` describe the interface,
 //! which needs Linux 6.5 or later. Zero copy and zoned devices are left out. So is recovery: a

@@ -173,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// Passes a tag's request to a worker, or marks the tag as ended.
+    /// Passes a tag's request to a worker, fails it if it is invalid, or marks the tag as ended.
     fn take_request(&mut self, tag: u16, result: i32) {
         let slot = &mut self.tags[usize::from(tag)];
         if result != 0 {

@@ -164,8 +164,8 @@ pub(super) fn laid_out(
 }
 
 impl Found {
-    /// Returns an error if a member that has not failed is doubtful. Its data may be lost as well
-    /// as its superblock, and writes to the volume would rely on it.
+    /// Returns an error if a member that has not failed is doubtful. Its data may have been
+    /// lost along with its superblock, and writes to the volume would rely on it.
     fn check_doubts(&self) -> Result<(), VolumeIoError> {
         let mut members = self.superblock.members.iter();
         let is_doubtful =

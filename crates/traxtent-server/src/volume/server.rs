@@ -222,7 +222,7 @@ impl VolumeServer {
         &self.kept.volume
     }
 
-    /// Stops taking orders, and removes the control socket.
+    /// Removes the control socket, so that no more clients can connect to it.
     pub(super) fn close_control(&self) {
         drop(self.control.lock().take());
     }

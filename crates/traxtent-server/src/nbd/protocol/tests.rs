@@ -237,7 +237,8 @@ fn request(flags: u16, kind: u16, offset: u64, length: u32) -> Request {
     request.expect("it begins with the magic number")
 }
 
-/// Are requests accepted and refused by command, flags, range and permission as the text requires?
+/// Are requests accepted and refused by command, flags, range and permission as the text requires,
+/// and is a header without the magic number refused?
 #[test]
 fn requests_are_checked() {
     let exports = exports();

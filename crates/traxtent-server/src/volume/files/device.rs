@@ -245,8 +245,8 @@ impl Device {
         self.sectors
     }
 
-    /// Returns the reason why the device was given up, is no longer accessed, or has no space, or
-    /// otherwise the system's most recent error, if any.
+    /// Returns the reason why the device was given up, is no longer accessed, or has no space. If
+    /// none of these applies, returns the system's most recent error, if any.
     pub fn last_error(&self) -> Option<io::Error> {
         if let Some(silent) = self.watch.given_up_after() {
             let why = format!("no response for {:.1} s", silent.as_secs_f64());

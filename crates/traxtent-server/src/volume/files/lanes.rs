@@ -25,7 +25,7 @@ pub(super) enum Task {
     Read(Lbn),
     Write(Lbn),
     Flush,
-    /// Reserve space from the first LBN to the second, which is excluded.
+    /// Reserves space from the first LBN to the second, which is excluded.
     Reserve(Lbn, Lbn),
 }
 
