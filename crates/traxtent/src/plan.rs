@@ -284,9 +284,10 @@ impl VideoResult<'_> {
             .requirements
             .streams
             .map_or("a stream".to_owned(), |n| Count(n, "stream").to_string());
-        let within = match self.requirements.round {
-            Some(round) => format!("within rounds of {}", time(round)),
-            None => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),
+        let within = match (self.requirements.round, self.requirements.streams) {
+            (Some(round), _) => format!("within rounds of {}", time(round)),
+            (None, Some(_)) => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),
+            (None, None) => "with I/Os of one track".to_owned(),
         };
         Err(Failure::Finding(format!(
             "{} not carry {streams} {within}, aligned or not",

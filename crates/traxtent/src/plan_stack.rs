@@ -218,8 +218,8 @@ impl StackTarget {
     }
 
     /// Refuses devices that the commands would destroy by mistake: a device that is named twice or
-    /// in use, and a partition that would get a partition table. Devices that are not on this
-    /// machine are not checked.
+    /// in use, and a partition that would get a partition table. For devices that are not on this
+    /// machine, only the paths are compared.
     fn check_devices(&self, args: &StackArgs) -> Result<()> {
         let mut paths: Vec<&Path> = args.device.iter().map(Path::new).collect();
         if let (Node::Block(path), true) = (&self.node, paths.is_empty()) {
@@ -351,7 +351,8 @@ fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> Dri
     }
 }
 
-/// Adds notes about tools that are missing or too old on this machine.
+/// Adds notes about the tools on this machine: those that are missing or too old, and the versions
+/// of the others.
 fn note_tools(recipe: &mut Recipe) {
     let mut programs: Vec<&'static str> = recipe.steps.iter().map(|step| step.program).collect();
     programs.dedup();

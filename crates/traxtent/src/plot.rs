@@ -1,5 +1,5 @@
-//! Pictures in SVG or PNG files, chosen by the file's extension. Without the feature `plot`, no
-//! pictures can be drawn.
+//! Pictures in SVG or PNG files; the file's extension selects the format. Without the feature
+//! `plot`, no pictures can be drawn.
 
 use std::path::Path;
 

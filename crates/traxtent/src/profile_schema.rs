@@ -214,7 +214,7 @@ fn of_kind(kind: Kind, path: &str) -> Value {
     }
 }
 
-/// Returns the schema of a table, or of a list of tables.
+/// Returns the schema of a table, of a list of tables, or of a list of such lists.
 fn nested(path: &str) -> Value {
     for (marks, depth) in [("", 0), ("[]", 1), ("[][]", 2)] {
         let name = format!("{path}{marks}");

@@ -169,7 +169,7 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
 fn note_recovery(volume: &volume::DeviceVolume) {
     if let Some(records) = volume.recovered() {
         note(format!(
-            "the volume was not stopped cleanly; it is recovered; writes replayed from the journal: {records}"
+            "the volume was not stopped cleanly and has been recovered; writes replayed from the journal: {records}"
         ));
     }
 }

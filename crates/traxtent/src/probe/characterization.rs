@@ -12,6 +12,7 @@ use traxtent_probe::characterization::{
     characterize, residuals,
 };
 use traxtent_probe::{ProbeError, Target};
+use traxtent_units::Count;
 
 use super::Args;
 use super::meter::ProbeMeter;
@@ -189,6 +190,8 @@ fn order(order: LayoutOrder) -> String {
         ..
     } = order;
     let name = name(order);
-    let width = width.map_or(String::new(), |width| format!(", {width} tracks wide"));
-    format!("{name}{width}, {surfaces} surfaces")
+    let width = width.map_or(String::new(), |width| {
+        format!(", {} wide", Count(width, "track"))
+    });
+    format!("{name}{width}, {}", Count(surfaces, "surface"))
 }

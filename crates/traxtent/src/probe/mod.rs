@@ -125,7 +125,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Count(count, "group")
         ))),
         (count, _) => Err(Failure::Finding(format!(
-            "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; use --verify full to test all"
+            "{name}: tracks are irregular, and {} predicted, not tested; use --verify full to test all",
+            match count {
+                1 => "1 boundary is".to_owned(),
+                count => format!("{count} boundaries are"),
+            }
         ))),
     }
 }

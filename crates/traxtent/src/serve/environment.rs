@@ -2,7 +2,7 @@
 
 /// Returns the environment variables of exports that have a value: `what` for the first one and, if
 /// `values` has several exports, `what_NAME` for each. In names, `_` replaces characters other than
-/// letters and digits.
+/// ASCII letters and digits.
 pub(super) fn variables<'a>(
     what: &str,
     values: impl ExactSizeIterator<Item = (&'a str, Option<String>)>,

@@ -153,8 +153,8 @@ fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
     })
 }
 
-/// Refuses a block device that is in use or has any content. A file can contain data from an
-/// earlier run.
+/// Refuses a block device that is in use or holds recognized content. A file can contain data from
+/// an earlier run.
 fn check_contents(path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt;
     if !std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device()) {
@@ -211,7 +211,7 @@ fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
 }
 
 /// Returns an error that names all drives whose run is not trustworthy according to its receipt, or
-/// had no requests. A drive that takes no time passes.
+/// had no requests. A drive whose requests take no time is named only if it had none.
 fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
     let lines: Vec<String> = receipts
         .iter()

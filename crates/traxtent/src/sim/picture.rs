@@ -20,7 +20,7 @@ pub(crate) fn check(path: &Path, cases: &[Case]) -> Result<()> {
     plot::check_ending(path)?;
     if cases.len() > CURVES_MAX {
         return Err(Failure::input(format!(
-            "--plot: {} rows; a picture has at most {CURVES_MAX}, so give fewer drives or values",
+            "--plot: {} curves; a picture has at most {CURVES_MAX}, so give fewer drives or values",
             cases.len()
         )));
     }

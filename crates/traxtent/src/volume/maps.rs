@@ -42,8 +42,8 @@ pub(super) fn verify_known(found: &Found) {
     verify(&found.maps()).into_iter().for_each(warn);
 }
 
-/// Checks a sample of the boundaries of each map, all maps in parallel. Prints the results, and
-/// returns an error for each wrong map.
+/// Checks a sample of the boundaries of each map, all maps in parallel. Prints a note for each map
+/// that matches or cannot be verified, and returns a message for each one that does not match.
 fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
     let progress = Progress::new("boundaries", None);
     let verdicts: Vec<MapVerdict> = std::thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
         match verdict {
             MapVerdict::Holds { tested, by } => {
                 note(format!(
-                    "{path}: {tested} boundaries of its map are confirmed by {by}"
+                    "{path}: boundaries of its map confirmed by {by}: {tested}"
                 ));
             }
             MapVerdict::Unknown(why) => note(format!("{path}: its map was not verified: {why}")),

@@ -597,7 +597,7 @@ fn a_crash_is_reported() {
         assert!(alone.err.contains(says), "{}", alone.err);
     }
     let assembled = volume(at, "assemble a b c");
-    let says = "it is recovered; writes replayed from the journal: 2";
+    let says = "has been recovered; writes replayed from the journal: 2";
     assert!(assembled.err.contains(says), "{}", assembled.err);
     assert!(!volume(at, "assemble a b c").err.contains("recovered"));
     let rebuilt = volume(at, "rebuild a b c");
