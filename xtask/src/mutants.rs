@@ -85,7 +85,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K/N", value_parser = parse_shard)]
     shard: Option<(usize, usize)>,
     /// Try only the mutants that this file names, such as the survivors of an earlier run
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sample", "shard"])]
     again: Option<PathBuf>,
     /// Print the mutants, and try none
     #[arg(long)]
@@ -416,6 +416,21 @@ mod tests {
         sorted.sort();
         assert_eq!(parts, sorted);
         assert_eq!(sorted.len(), 20);
+    }
+
+    /// Are the options refused that `--again` would ignore?
+    #[test]
+    fn again_takes_no_sample() {
+        use clap::Args as _;
+        let accepts = |more: &[&str]| {
+            let words = ["mutants", "--again", "survivors"];
+            let words = words.iter().chain(more).copied();
+            let command = Options::augment_args(clap::Command::new("mutants"));
+            command.try_get_matches_from(words).is_ok()
+        };
+        assert!(accepts(&[]));
+        assert!(!accepts(&["--sample", "3"]));
+        assert!(!accepts(&["--shard", "1/2"]));
     }
 
     /// Is the interval the published one? R. G. Newcombe, "Two-sided confidence intervals for the
