@@ -223,7 +223,12 @@ impl Plan {
         summary: Result<Summary, RunError>,
     ) -> PyResult<Summary> {
         match self.fault.take() {
-            Some(exception) => Err(exception),
+            Some(exception) => {
+                // Ends the display of progress. The exception that has ended the run is the one to
+                // raise.
+                let _ = self.observer.finish::<()>(py, Err(RunError::Stopped));
+                Err(exception)
+            }
             None => self.observer.finish(py, summary),
         }
     }

@@ -155,3 +155,23 @@ def test_progress_is_reported() -> None:
     assert len(seen) >= 3
     assert all(total == 10**9 for _, total in seen)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_progress_ends_after_an_exception() -> None:
+    """Is a function told of the requests done once more after a policy has ended the run?"""
+    seen: list[int] = []
+    seen_before: list[int] = []
+
+    def progress(done: int, total: int | None) -> None:
+        seen.append(done)
+
+    def pick(now: float, head: traxtent.Head, waiting: traxtent.WaitingQueue) -> int:
+        if seen:
+            seen_before.append(len(seen))
+            raise RuntimeError("enough")
+        return 0
+
+    workload = f"{ENDLESS},outstanding=16"
+    with pytest.raises(RuntimeError, match="enough"):
+        traxtent.simulate("atlas10k2", workload, scheduler=pick, progress=progress)
+    assert len(seen) == seen_before[0] + 1
