@@ -156,6 +156,18 @@ def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], mess
         simulate("atlas10k2", WORKLOAD, **arguments)
 
 
+@pytest.mark.parametrize("more", [{"colour": 1}, {"more": ["atlas10k"]}])
+def test_unknown_options_of_comparisons(more: dict[str, Any]) -> None:
+    """Are options refused that comparisons with traces do not have, also beside columns?"""
+    for options in ({}, {"columns": "time=1,op=2,lbn=3,sectors=4"}):
+        merged: dict[str, Any] = {**options, **more}
+        (name,) = more
+        with pytest.raises(TypeError, match=f"validate.*{name}"):
+            traxtent.validate("none.trace", drive="atlas10k2", **merged)
+        with pytest.raises(TypeError, match=f"calibrate.*{name}"):
+            traxtent.calibrate("atlas10k2", "none.trace", **merged)
+
+
 def test_requests_check_themselves() -> None:
     """Are requests that are invalid for every drive refused when they are made?"""
     wrong: list[dict[str, Any]] = [

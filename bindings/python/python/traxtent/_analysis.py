@@ -8,9 +8,12 @@ from os import PathLike
 from typing import Any
 
 from traxtent import _traxtent
-from traxtent._simulate import _options
+from traxtent._simulate import _TRACE_OPTIONS, _options, _refuse_unknown
 from traxtent._traxtent import Calibration
 from traxtent.typing import DriveLike, PathLikes
+
+_READING_OPTIONS = _TRACE_OPTIONS - {"more"}
+"""The options for reading traces that describe requests to one drive."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ def validate(
         FileError: A file cannot be read.
 
     """
+    _refuse_unknown("validate", options, _READING_OPTIONS)
     all_paths = [paths, *more] if more or isinstance(paths, str | PathLike) else list(paths)
     changes = None if set is None else dict(set)
     found = _traxtent.validate_traces(all_paths, drive, changes, _options(**options))
@@ -99,6 +103,7 @@ def calibrate(
         FileError: A file cannot be read.
 
     """
+    _refuse_unknown("calibrate", options, _READING_OPTIONS)
     return _traxtent.calibrate_drive(drive, traces, holdout, list(keep), _options(**options))
 
 

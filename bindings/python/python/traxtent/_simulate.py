@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from traxtent import _traxtent
@@ -146,9 +146,7 @@ def simulate_batches(
         Exception: As for `simulate`; errors during the simulation are raised by the iterator.
 
     """
-    unknown = options.keys() - _TRACE_OPTIONS
-    if unknown:
-        raise TypeError(f"simulate_batches() got an unexpected argument {min(unknown)!r}")
+    _refuse_unknown("simulate_batches", options, _TRACE_OPTIONS)
     changes = None if set is None else dict(set)
     return _traxtent.simulate_in_batches(
         drive,
@@ -167,6 +165,12 @@ def simulate_batches(
 _TRACE_OPTIONS = frozenset(
     "more device format columns units delimiter where reads writes arrival replay speed".split()
 )
+
+
+def _refuse_unknown(function: str, options: Mapping[str, object], known: Set[str]) -> None:
+    unknown = options.keys() - known
+    if unknown:
+        raise TypeError(f"{function}() got an unexpected argument {min(unknown)!r}")
 
 
 def _options(**options: object) -> dict[str, object]:
