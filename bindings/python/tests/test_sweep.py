@@ -24,6 +24,7 @@ import pyarrow.parquet
 import pytest
 
 import traxtent
+from traxtent._run_files import RunFiles
 
 from .conftest import Command, soak
 
@@ -346,6 +347,23 @@ def test_a_changed_trace_is_run_again(tmp_path: Path) -> None:
         trace.write_text(f"0.0 0 {lbn} 8 1\n50.0 0 {lbn * 100} 8 1\n")
         tables.append(arrow(traxtent.sweep("atlas10k2", trace, resume=tmp_path / "runs")))
     assert not tables[0].equals(tables[1])
+
+
+def test_a_folder_without_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is it an error if runs cannot be kept because every name is taken?"""
+
+    class Saved:
+        def save(self, path: str) -> None:
+            Path(path).write_bytes(b"")
+
+    def taken(source: str, target: str) -> None:
+        raise FileExistsError(target)
+
+    monkeypatch.setattr(os, "link", taken)
+    table: Any = Saved()
+    with pytest.raises(traxtent.FileError, match="too many files"):
+        RunFiles(str(tmp_path)).write(table, ["digest"])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_files_in_the_folder(expected: pa.Table, tmp_path: Path) -> None:

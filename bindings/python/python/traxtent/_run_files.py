@@ -110,6 +110,7 @@ class RunFiles:
             except FileExistsError:
                 # The existing file is damaged, or another sweep has made the same runs meanwhile.
                 continue
+        raise FileError(f"{self.folder}: too many files {stem}-N.parquet; remove damaged ones")
 
 
 def _failure(path: str, error: OSError) -> FileError:
