@@ -249,16 +249,14 @@ fn with_groups(
         .copied()
         .filter(|&block| !groups.is_reserved(block))
         .collect();
-    let under_tables = (excluded.len() - list.len()) as u64;
-    let most = LIST_BYTES_MAX / u64::from(spec.block_bytes);
-    let too_many = (list.len() as u64).saturating_sub(most);
-    list.truncate(most as usize);
+    let most = (LIST_BYTES_MAX / u64::from(spec.block_bytes)) as usize;
+    let listed = &list[..most.min(list.len())];
 
     let step = table_step(spec);
     let wanted = (size * INODE_BYTES / spec.inode_ratio).max(step);
     let mut longest_runs: Vec<u64> = groups
         .each()
-        .map(|group| longest_run(group, &groups, &list))
+        .map(|group| longest_run(group, &groups, listed))
         .collect();
     let last = longest_runs.pop()?;
     let table = longest_runs.into_iter().fold(wanted, u64::min);
@@ -277,14 +275,17 @@ fn with_groups(
     if !kept && groups.count() > 1 {
         groups.end -= last_blocks;
     }
-    // If the file system ends early, only its own blocks stay in the list.
-    let beyond = list.len() - list.partition_point(|&block| block < groups.end);
-    list.truncate(list.len() - beyond);
+    // If the file system ends early, only its own blocks count.
+    let excluded = excluded.partition_point(|&block| block < groups.end);
+    list.truncate(list.partition_point(|&block| block < groups.end));
+    let under_tables = excluded - list.len();
+    let too_many = list.len().saturating_sub(most);
+    list.truncate(most);
     Some(BadBlocks {
         list,
-        excluded: excluded.len() as u64 - beyond as u64,
-        under_tables,
-        too_many,
+        excluded: excluded as u64,
+        under_tables: under_tables as u64,
+        too_many: too_many as u64,
         blocks: groups.end,
         group_blocks: size,
         inodes: groups.count() * table * u64::from(spec.block_bytes) / INODE_BYTES,
@@ -314,4 +315,27 @@ fn longest_run(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
         from = from.max(end + 1);
     }
     longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If the last group is too small for its tables, are its excluded blocks left out of all
+    /// counts, whether or not they could be listed?
+    #[test]
+    fn blocks_of_a_dropped_group() {
+        let spec = FileSystemSpec {
+            block_bytes: 4096,
+            inode_ratio: 16_384,
+        };
+        let group = 32_768;
+        // Block 100 can be listed; the first block of a group is reserved. The third group is
+        // dropped.
+        let excluded = [100, group, 2 * group, 2 * group + 10];
+        let plan = with_groups(&excluded, 2 * group + 30, group, spec).unwrap();
+        assert_eq!(plan.blocks, 2 * group);
+        assert_eq!(plan.list, [100_u64]);
+        assert_eq!((plan.excluded, plan.under_tables, plan.too_many), (2, 1, 0));
+    }
 }
