@@ -577,6 +577,10 @@ impl<'a> RecipeBuilder<'a> {
 
     fn note_list(&mut self, plan: &BadBlocks) {
         let percent = 100.0 * plan.excluded as f64 / plan.blocks as f64;
+        let stay = |count: u64| match count {
+            1 => "1 stays".to_owned(),
+            count => format!("{count} stay"),
+        };
         self.note(format!(
             "{} of {} blocks ({percent:.2} %) span two tracks; {} are given up.",
             plan.excluded,
@@ -585,14 +589,14 @@ impl<'a> RecipeBuilder<'a> {
         ));
         if plan.under_tables > 0 {
             self.note(format!(
-                "{} stay in use, because mke2fs may need them for superblocks and descriptors.",
-                plan.under_tables
+                "{} in use, because mke2fs may put superblocks or descriptors there.",
+                stay(plan.under_tables)
             ));
         }
         if let (1.., Some(last)) = (plan.too_many, plan.list.last()) {
             self.note(format!(
-                "{} stay in use, all after block {last}, because the inode of bad blocks must be shorter than 2 GiB; two partitions{} would avoid this.",
-                plan.too_many,
+                "{} in use, after block {last}, because the inode of bad blocks must be shorter than 2 GiB; two partitions{} would avoid this.",
+                stay(plan.too_many),
                 if self.want.block_bytes > 1024 { " or smaller blocks" } else { "" }
             ));
         }

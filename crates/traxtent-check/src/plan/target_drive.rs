@@ -68,7 +68,7 @@ impl fmt::Display for StartReason {
                 "a track and a physical sector begin there; no suitable track nearby begins on the grid of 1 MiB"
             }
             StartReason::NoTrackNearby => {
-                "it is on the grid of 1 MiB; no suitable track nearby begins a physical sector"
+                "it is on the grid of 1 MiB; no track boundary nearby suits both the physical sectors and the blocks"
             }
             StartReason::Grid => "it is on the grid of 1 MiB, and therefore at a physical sector",
         })
