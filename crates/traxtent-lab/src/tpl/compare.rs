@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl, TplError};
 use traxtent_units::request::Op;
 use traxtent_units::{Lbn, SimTime};
 use traxtent_workload::{
@@ -64,6 +64,13 @@ impl System {
 
 fn layout(drive: &SurveyedDrive, placement: BlockPlacement) -> Result<Tpl, LabError> {
     let (count, divisor) = match placement {
+        BlockPlacement::ShortStroke(0) => {
+            return Err(LabError::Tpl(TplError::Figure {
+                figure: "the divisor of a short-stroked drive's capacity",
+                value: 0,
+                expected: "at least 1",
+            }));
+        }
         BlockPlacement::Partitions(count) => (PartitionCount::new(count)?, 1),
         BlockPlacement::ShortStroke(divisor) => (PartitionCount::ONE, divisor),
         BlockPlacement::Mirror => (PartitionCount::ONE, 1),
@@ -86,8 +93,8 @@ fn system(drive: &SurveyedDrive, placement: BlockPlacement, tpl: &Tpl) -> System
 /// Measures random requests for single blocks, of which `read_share` are reads.
 ///
 /// # Errors
-/// Returns an error if the number of partitions is impossible, or the layout does not fit the
-/// drive.
+/// Returns an error if the number of partitions or the short stroke's divisor is impossible, or the
+/// layout does not fit the drive.
 pub fn random(
     bench: &Bench,
     drive: &SurveyedDrive,
@@ -128,8 +135,8 @@ pub fn random(
 /// capacity.
 ///
 /// # Errors
-/// Returns an error if there is no trace, if it cannot be read, if the number of partitions is
-/// impossible, or if the layout does not fit the drive.
+/// Returns an error if there is no trace, if it cannot be read, if the number of partitions or the
+/// short stroke's divisor is impossible, or if the layout does not fit the drive.
 pub fn trace(
     bench: &Bench,
     drive: &SurveyedDrive,
