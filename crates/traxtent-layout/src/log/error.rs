@@ -1,6 +1,6 @@
 //! The errors of a log.
 
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 
 /// The reason why a log did not carry out a call, or could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum LogError {
         end: Lbn,
     },
     /// No blocks, or more than fit in addition to the space that cleaning needs.
-    #[error("blocks is {blocks}: expected 1 to {most}; cleaning needs the remaining space")]
+    #[error("blocks is {blocks}: {}", blocks_expected(*most))]
     TooMany {
         /// The number of blocks requested.
         blocks: u64,
@@ -45,7 +45,7 @@ pub enum LogError {
         most: u64,
     },
     /// A block that the log does not have.
-    #[error("block {block} does not exist; the log has {blocks} blocks")]
+    #[error("block {block} does not exist; the log has {}", Count(.blocks, "block"))]
     NoSuchBlock {
         /// The block's number.
         block: u64,
@@ -92,4 +92,31 @@ pub enum LogError {
     /// Neither checkpoint is intact.
     #[error("neither checkpoint is intact; the second: {0}")]
     NoCheckpoint(Box<LogError>),
+}
+
+fn blocks_expected(most: u64) -> String {
+    match most {
+        0 => "the range has no room for a block in addition to the space that cleaning needs"
+            .to_owned(),
+        most => format!("expected 1 to {most}; cleaning needs the remaining space"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does the message name a bound only if some number of blocks is possible?
+    #[test]
+    fn possible_numbers_of_blocks() {
+        let says = |most| LogError::TooMany { blocks: 9, most }.to_string();
+        assert_eq!(
+            says(8),
+            "blocks is 9: expected 1 to 8; cleaning needs the remaining space"
+        );
+        assert_eq!(
+            says(0),
+            "blocks is 9: the range has no room for a block in addition to the space that cleaning needs"
+        );
+    }
 }
