@@ -179,7 +179,9 @@ impl Claim {
     pub fn tolerance(&self) -> String {
         match (self.within, self.unit) {
             (Tolerance::Absolute(by), Unit::Share | Unit::Change) => {
-                format!("{} points", plain(by * 100.0))
+                let points = plain(by * 100.0);
+                let noun = if points == "1" { "point" } else { "points" };
+                format!("{points} {noun}")
             }
             (Tolerance::Absolute(by), unit) => unit.format(by),
             (Tolerance::Relative(part), _) => format!("{} %", plain(part * 100.0)),
@@ -310,6 +312,11 @@ mod tests {
                 format(number(-0.18), Unit::Change, Tolerance::Absolute(0.03)),
                 "-18.0 %",
                 "3 points",
+            ),
+            (
+                format(number(-0.002), Unit::Change, Tolerance::Absolute(0.01)),
+                "-0.2 %",
+                "1 point",
             ),
             (
                 format(number(8.3), Unit::Ms, Tolerance::Relative(0.05)),

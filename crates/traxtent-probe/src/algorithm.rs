@@ -105,8 +105,8 @@ impl<'a> Prober<'a> {
         }
         if let Some(first) = found.unconfirmed_remapped.first() {
             found.notes.push(format!(
-                "{} groups of sectors, the first at LBN {first}, count as remapped by their times alone; each may be a \
-                 track of its own",
+                "groups of sectors that count as remapped by their times alone: {}, the first at LBN {first}; each may \
+                 be a track of its own",
                 found.unconfirmed_remapped.len()
             ));
         }

@@ -144,9 +144,12 @@ fn origins_in_words(profile: &Profile) -> String {
         assumed,
     } = Figures::of(profile);
     let all = measured + published + fitted + assumed;
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
     format!(
-        "{assumed} of {all} figures are assumed; {measured} are measured, {published} published and \
-         {fitted} fitted."
+        "{assumed} of {all} figures {} assumed; {measured} {} measured, {published} published and \
+         {fitted} fitted.",
+        are(assumed),
+        are(measured)
     )
 }
 

@@ -173,8 +173,11 @@ pub(super) fn search<'b>(
     search.result.untested_irregular = search.area.untested_irregular();
     if search.result.untested_irregular > 0 {
         search.result.notes.push(format!(
-            "{} boundaries are predicted but not tested, although the tracks of this drive are irregular; --verify full tests all boundaries",
-            search.result.untested_irregular
+            "{} predicted but not tested, although the tracks of this drive are irregular; --verify full tests all boundaries",
+            match search.result.untested_irregular {
+                1 => "1 boundary is".to_owned(),
+                count => format!("{count} boundaries are"),
+            }
         ));
     }
     let method = search.clock.method();

@@ -9,6 +9,7 @@ use traxtent_experiments::jobs::{ExceededBound, Jobs, jobs};
 use traxtent_lab::jobs::{Effect, JOBS, Rate, effects};
 use traxtent_lab::{Bench, LabError};
 use traxtent_model::profile::builtin;
+use traxtent_units::Count;
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -104,12 +105,12 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
         }
         writeln!(
             out,
-            "{} of {} drives within all bounds; {} s of simulated time per job, seed {}",
+            "{} of {} within all bounds; {} s of simulated time per job, seed {}",
             measured
                 .iter()
                 .filter(|(_, jobs)| jobs.misses.is_empty())
                 .count(),
-            measured.len(),
+            Count(measured.len(), "drive"),
             args.seconds,
             args.seed
         )?;
@@ -260,9 +261,9 @@ fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
     table.write(&mut out)?;
     writeln!(
         out,
-        "\nRequests/s divided by those with the drive's own figure, for assumed figures only. {} drives, {} s of simulated \
+        "\nRequests/s divided by those with the drive's own figure, for assumed figures only. {}, {} s of simulated \
          time per job, seed {}",
-        measured.len(),
+        Count(measured.len(), "drive"),
         args.seconds,
         args.seed
     )?;

@@ -234,8 +234,9 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         0 => {}
         left => writeln!(
             out,
-            "  {left} of {} stripes are not synced{}",
-            status.stripes,
+            "  {left} of {} {} not synced{}",
+            Count(status.stripes, "stripe"),
+            if left == 1 { "is" } else { "are" },
             if status.served {
                 ""
             } else {
@@ -248,7 +249,8 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         let path = path.map_or("missing".to_owned(), |path| path.display().to_string());
         write!(out, "  member {}: {}, {path}", member.member, member.state)?;
         if let Some(stripes) = member.rebuilt_stripes {
-            write!(out, ", {stripes} of {} stripes done", status.stripes)?;
+            let all = Count(status.stripes, "stripe");
+            write!(out, ", {stripes} of {all} done")?;
         }
         if let Some(error) = &member.error {
             write!(out, ", {error}")?;
