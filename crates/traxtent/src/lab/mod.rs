@@ -75,9 +75,9 @@ enum Verb {
     Today(today::Args),
     /// Run fio's usual jobs on drives, and compare the results with the makers' figures
     ///
-    /// The jobs are sequential and random reads and writes, and sequential reads of 4 KiB to 4 MiB
-    /// at depths of 1 to 32, in powers of two. Exit status 1 means that a bound is violated.
-    /// docs/results/jobs.md has the bounds and the table.
+    /// The jobs are sequential and random reads and writes, a random mix of both, and sequential
+    /// reads of 4 KiB to 4 MiB at depths of 1 to 32, in powers of two. Exit status 1 means that a
+    /// bound is violated. docs/results/jobs.md has the bounds and the table.
     Jobs(jobs::Args),
 }
 

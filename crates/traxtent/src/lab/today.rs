@@ -18,7 +18,7 @@ use crate::table::{Side, Table};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Run a tenth of the requests and rounds: less accurate, but quick
+    /// Run a tenth of the requests, rounds and runs: less accurate, but quick
     #[arg(long)]
     quick: bool,
     /// The seed of the requests' positions
