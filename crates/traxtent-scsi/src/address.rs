@@ -138,7 +138,8 @@ impl Address {
     }
 }
 
-/// The error for an address that a format cannot express.
+/// The error for an address that a format cannot express, or for more addresses than a page can
+/// hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the format cannot express the address")]
 pub struct NotRepresentable;
