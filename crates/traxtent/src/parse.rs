@@ -141,7 +141,7 @@ mod tests {
     /// Do options that take a size accept the same forms? If they refuse one, do they name the
     /// accepted forms or values?
     #[test]
-    fn sizes_of_all_verbs() {
+    fn sizes_in_options() {
         for line in [
             "check disk.img --erase-block SIZE",
             "check disk.img --chunk SIZE",

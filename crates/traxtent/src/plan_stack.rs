@@ -41,14 +41,14 @@ pub(crate) struct StackArgs {
     #[arg(long = "for", value_name = "WORDS", default_value = "fs=ext4")]
     want: StackSpec,
     /// The path of a device in the commands, once for each disk [default: TARGET if it is a device,
-    /// otherwise a placeholder]
+    /// the loop device of an image, otherwise a placeholder]
     #[arg(long, value_name = "PATH")]
     device: Vec<String>,
     /// The drive model of a device or image, for its tracks: a name, a profile or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
-    /// The size of a physical sector in bytes: 512, 1K, 2K or 4K [default: the target's own; 4K for
-    /// an image]
+    /// The size of a physical sector in bytes: 512, 1K, 2K or 4K [default: that of --drive, or of
+    /// the target; 4K for an image]
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     physical_sector: Option<u32>,
     /// Also write the commands and the list of bad blocks into this directory

@@ -63,7 +63,7 @@ pub(super) fn measure(
             })
         });
     drop(progress);
-    // An error means only that the drive does not support the setting.
+    // An error does not affect the result: the drive does not support the setting, or is gone.
     let _ = target.switch_caching(true);
     match result {
         Ok(measured) => Ok(Some(measured)),

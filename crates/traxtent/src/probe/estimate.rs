@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 /// The minimum time between the first track and the estimate. Algorithms that predict tracks need
-/// a single request for each of many tracks, and many requests for each of the others, so a few
-/// tracks would not be representative.
+/// few requests for most tracks and many for the others, so a few tracks would not be
+/// representative.
 const MEASURED_MIN: Duration = Duration::from_secs(3);
 
 /// The shortest remaining time for which an estimate is returned.

@@ -198,7 +198,7 @@ pub(super) fn run(
             Ok(Extraction::default())
         }
     };
-    // An error means only that the drive does not support the setting.
+    // An error does not affect the result: the drive does not support the setting, or is gone.
     let _ = target.switch_caching(true);
     if let Some(failure) = store_failure {
         return Err(failure);

@@ -20,7 +20,7 @@ pub(crate) struct Args {
 /// A way to attach a served drive.
 #[derive(Serialize)]
 pub(crate) struct FrontEnd {
-    /// The options to type, or the name of the client.
+    /// The options to type, or `NBD`, followed by a client that needs more than a URI.
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     /// The missing part or permission, with the command that provides it if there is one; `None` if

@@ -94,8 +94,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let folder = folder::private_folder()?;
     let signals = Signals::catch()?;
+    let folder = folder::private_folder()?;
     let drives = drives::read(args, folder.path())?;
     for path in drives
         .iter()
