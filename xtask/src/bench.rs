@@ -3,11 +3,13 @@
 mod against;
 mod build;
 mod check;
+mod files;
 mod front_ends;
 mod jobs;
 mod layout;
 mod nbd;
 mod probe;
+mod request_log;
 mod serve;
 mod sim;
 mod volume;
@@ -57,6 +59,9 @@ enum Subject {
     /// Front ends of served drives: the requests that reach the drive, and the lateness of
     /// responses
     FrontEnds(front_ends::Options),
+    /// Files of an ext4 file system on a served drive: requests of whole tracks compared with the
+    /// kernel's own
+    Files(files::Options),
     /// Volumes on members in memory, compared with a plain file and with the speed of memory
     Volume(volume::Options),
     /// Time to check a stack of eight layers
@@ -79,6 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Jobs(chosen) => return jobs::run(options.seed, chosen),
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
         Subject::FrontEnds(chosen) => return front_ends::run(options.seed, chosen),
+        Subject::Files(chosen) => return files::run(options.seed, chosen),
         Subject::Volume(chosen) => return volume::run(options.seed, chosen),
         Subject::Check => check::run()?,
         Subject::Build => build::run()?,

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::nbd::Bench;
+use super::request_log::{self, Logged, outstanding_max};
 use crate::shell;
 
 /// The options of the benchmark.
@@ -116,11 +117,14 @@ impl FrontEndBench<'_> {
         let sectors = self.serve(front_end, front_end.sectors)?;
         let sectors: Vec<&str> = sectors.split_whitespace().collect();
         self.fio(front_end, "--rw=read --bs=4m --number_ios=4 --offset=1g")?;
-        let largest = self.requests()?.iter().map(|one| one.bytes).max();
+        let largest = request_log::read(&self.log)?
+            .iter()
+            .map(Logged::bytes)
+            .max();
         let seconds = self.options.seconds;
         let timed = format!("--rw=randread --bs=4k --time_based --runtime={seconds}");
         self.fio(front_end, &format!("{timed} --iodepth=64"))?;
-        let outstanding = outstanding_max(&self.requests()?);
+        let outstanding = outstanding_max(&request_log::read(&self.log)?);
         self.fio(front_end, "--rw=write --bs=4k --number_ios=8 --fsync=1")?;
         let flushes = self.receipt()?["flushes"].as_u64().unwrap_or(0);
         let mut lateness = Vec::new();
@@ -167,48 +171,4 @@ impl FrontEndBench<'_> {
     fn receipt(&self) -> Result<serde_json::Value> {
         Ok(serde_json::from_str(&fs::read_to_string(&self.receipt)?)?)
     }
-
-    /// Reads the request log.
-    fn requests(&self) -> Result<Vec<Logged>> {
-        let text = fs::read_to_string(&self.log)?;
-        let mut lines = text.lines();
-        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        let column = |name: &str| names.iter().position(|column| *column == name);
-        let columns = ["sectors", "issued_ms", "completed_ms"].map(column);
-        let requests = lines.map(|line| {
-            let cells: Vec<&str> = line.split(',').collect();
-            let cell = |at: Option<usize>| -> Option<f64> { cells.get(at?)?.parse().ok() };
-            Some(Logged {
-                bytes: cell(columns[0])? as u64 * 512,
-                issued_ms: cell(columns[1])?,
-                completed_ms: cell(columns[2])?,
-            })
-        });
-        let requests: Option<Vec<Logged>> = requests.collect();
-        requests.with_context(|| format!("{} is not a request log", self.log.display()))
-    }
-}
-
-/// A logged request.
-struct Logged {
-    bytes: u64,
-    issued_ms: f64,
-    completed_ms: f64,
-}
-
-/// Returns the largest number of requests that were outstanding at the same time.
-fn outstanding_max(requests: &[Logged]) -> usize {
-    let mut steps: Vec<(f64, i64)> = Vec::new();
-    for request in requests {
-        steps.push((request.issued_ms, 1));
-        steps.push((request.completed_ms, -1));
-    }
-    // If a request ends when another begins, the end counts first.
-    steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let (mut now, mut most) = (0_i64, 0);
-    for (_, step) in steps {
-        now += step;
-        most = most.max(now);
-    }
-    most as usize
 }

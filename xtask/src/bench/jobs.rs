@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::nbd::{Bench, Load, Served, Server};
+use super::request_log::{self, Logged};
 use crate::shell;
 
 /// The options of the benchmark.
@@ -164,11 +165,11 @@ impl JobBench {
         serve.arg(folder).arg("--log").arg(&self.log);
         serve.arg(format!("--speed={}", self.speed));
         shell::stdout_of(serve.args(["--", "sh", "-c", &script]))?;
-        let requests = self.requests()?;
+        let requests = request_log::read(&self.log)?;
         // The kernel looks for partition tables first.
         let of_job = requests
             .iter()
-            .skip_while(|request| request.bytes <= PROBE_BYTES_MAX.min(block - 1));
+            .skip_while(|request| request.bytes() <= PROBE_BYTES_MAX.min(block - 1));
         let of_job: Vec<&Logged> = of_job.collect();
         let [first, others @ ..] = &of_job[..] else {
             bail!("no request of {program} has reached the drive");
@@ -176,46 +177,23 @@ impl JobBench {
         let last = others
             .last()
             .context("only one request has reached the drive")?;
-        let bytes: u64 = others.iter().map(|request| request.bytes).sum();
-        Ok(bytes as f64 / block as f64 / (last.completed - first.completed) * 1e3)
-    }
-
-    /// Reads the request log of the served drive.
-    fn requests(&self) -> Result<Vec<Logged>> {
-        let text = fs::read_to_string(&self.log)?;
-        let mut lines = text.lines();
-        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        let column = |name: &str| names.iter().position(|column| *column == name);
-        let columns = ["lbn", "sectors", "submitted_ms", "completed_ms"].map(column);
-        lines
-            .map(|line| {
-                let cells: Vec<&str> = line.split(',').collect();
-                let cell =
-                    |column: Option<usize>| -> Option<f64> { cells.get(column?)?.parse().ok() };
-                Some(Logged {
-                    lbn: cell(columns[0])? as u64,
-                    bytes: cell(columns[1])? as u64 * 512,
-                    submitted: cell(columns[2])?,
-                    completed: cell(columns[3])?,
-                })
-            })
-            .collect::<Option<Vec<Logged>>>()
-            .with_context(|| format!("{} is not a request log", self.log.display()))
+        let bytes: u64 = others.iter().map(|request| request.bytes()).sum();
+        Ok(bytes as f64 / block as f64 / (last.completed_ms - first.completed_ms) * 1e3)
     }
 
     /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format. The
     /// pauses are the client's turnarounds. Returns the mean of those below [`TURNAROUND_MAX_MS`],
     /// in microseconds.
     fn write_trace(&self) -> Result<f64> {
-        let mut requests = self.requests()?;
+        let mut requests = request_log::read(&self.log)?;
         // The kernel opens and closes a device with flushes.
-        requests.retain(|request| request.bytes > 0);
+        requests.retain(|request| request.sectors > 0);
         let pauses: Vec<f64> = (requests.windows(2))
-            .map(|pair| (pair[1].submitted - pair[0].completed).max(0.0))
+            .map(|pair| (pair[1].submitted_ms - pair[0].completed_ms).max(0.0))
             .collect();
         let lines: String = (requests.iter().zip(&pauses))
             .map(|(request, pause)| {
-                let (lbn, sectors) = (request.lbn, request.bytes / 512);
+                let (lbn, sectors) = (request.lbn, request.sectors);
                 format!("R Miss {lbn} {sectors} 0 {:.3}\n", 1e3 * pause)
             })
             .collect();
@@ -275,14 +253,6 @@ impl JobBench {
             .as_f64()
             .context("no rate in the summary")
     }
-}
-
-/// A logged request. Times are in milliseconds of the drive's clock.
-struct Logged {
-    lbn: u64,
-    bytes: u64,
-    submitted: f64,
-    completed: f64,
 }
 
 /// Returns whether this machine can attach a drive as a loop device.
