@@ -21,7 +21,7 @@ pub(crate) fn setting_text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Stri
         let kind = value.get_type().name();
         let kind = kind.map_or_else(|_| "value".to_owned(), |name| name.to_string());
         PyTypeError::new_err(format!(
-            "{key}: expected a number, a boolean or a text, not {kind}"
+            "{key}: expected a number, a boolean, a text, or a list or dict of these, not {kind}"
         ))
     })
 }

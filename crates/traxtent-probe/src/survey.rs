@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::clock::{Clock, MISSED_TURNS};
 use super::extraction::ProbeError;
+use super::median::upper_median;
 use super::target::Target;
 use traxtent_map::TrackMap;
 use traxtent_map::head::{PositioningCurve, Survey};
@@ -42,8 +43,8 @@ const RESOLUTION_TURNS: f64 = 1.0 / 512.0;
 /// The number of sectors at the beginning of a track that are tried until one can be read.
 const READABLE: u64 = 8;
 
-/// The number of attempts to time a pair of reads whose sectors can be read.
-const PAIR_ATTEMPTS: u32 = 8;
+/// The number of attempts to time a pair of reads until one has sectors that can be read.
+const PAIR_ATTEMPTS: usize = 8;
 
 /// Surveys the given tracks of a map, reading each of them `readings` times, for a host that will
 /// read `sectors` at a time. `tracks` must be a non-empty range of the map's tracks. `progress`
@@ -207,7 +208,10 @@ impl Arm<'_, '_> {
     /// buffers cause the delay.
     fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
         let mut later = Vec::new();
-        while later.len() < TAILS {
+        for _ in 0..TAILS * PAIR_ATTEMPTS {
+            if later.len() == TAILS {
+                break;
+            }
             let track = self.tracks.start + self.rng.below(self.tracks.len() as u64) as usize;
             let track = self.map.track(track).expect("it is in the map");
             let first = self
@@ -224,8 +228,10 @@ impl Arm<'_, '_> {
                 .request(Request::read(lbn, sectors.max(1)))?;
             later.push(wrap(self.clock.turns(timing.completed) - pass.angle));
         }
-        later.sort_by(f64::total_cmp);
-        Ok(later[TAILS / 2])
+        upper_median(later).ok_or_else(|| ProbeError::Inconsistent {
+            lbn: self.map.first(),
+            problem: "the sectors of the surveyed tracks cannot be read".to_owned(),
+        })
     }
 
     /// Returns the shortest time over a distance between two random tracks, in revolutions, found

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
 use traxtent_server::copies::{self, ReplicaVolumeIoError, ReplicaVolumePlan};
+use traxtent_units::Count;
 use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
@@ -190,7 +191,7 @@ fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Resul
         superblock.volume
     )?;
     for (count, tracks) in counted() {
-        writeln!(out, "  {tracks} tracks with {count}")?;
+        writeln!(out, "  {} with {count}", Count(tracks, "track"))?;
     }
     if superblock.survey.bytes == 0 {
         writeln!(out, "  not surveyed: reads take any replica")?;

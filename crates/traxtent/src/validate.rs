@@ -227,8 +227,8 @@ fn difference(times: &TimesVerdict) -> String {
     }
 }
 
-/// Refuses a picture's file name as the directory, and pictures that would overwrite a trace or
-/// each other. Called before anything is replayed.
+/// Refuses a picture's file name as the directory, pictures that would overwrite a trace or each
+/// other, and any picture if this build cannot draw. Called before anything is replayed.
 fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
     if plot::is_picture(folder) {
         let why = "--plot takes a directory, for one picture per trace; omit the extension";
@@ -238,6 +238,9 @@ fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
         .iter()
         .map(|pair| picture(folder, &pair.name))
         .collect();
+    pictures
+        .iter()
+        .try_for_each(|path| plot::check_ending(path))?;
     let outputs: Vec<_> = pictures
         .iter()
         .map(|path| ("--plot", Some(path.as_path())))
