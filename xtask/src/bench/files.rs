@@ -50,7 +50,7 @@ const PARTITION_START: u64 = 2048;
 /// The size of an aged partition in sectors of 512 bytes: 8 GiB.
 const AGED_SECTORS: u64 = 16 << 20;
 /// The number of large files of the aged file system that are read and moved.
-const AGED_FILES: usize = 16;
+const AGED_FILES: usize = 8;
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     ensure!(shell::is_root(), "loop devices and mounts need root");
@@ -156,7 +156,7 @@ impl<'a> FileBench<'a> {
             "set -e\n\
              truncate --size={bytes} {name}\n\
              device=$(losetup --find --show {name})\n\
-             trap 'cd /; umount \"$folder/mnt\" 2>/dev/null; partx --delete \"$device\"; losetup --detach \"$device\"' EXIT\n\
+             trap 'cd \"$folder\"; umount mnt; partx --delete \"$device\"; losetup --detach \"$device\"' EXIT\n\
              echo 'start={PARTITION_START}, size={sectors}' | sfdisk --quiet --no-reread --no-tell-kernel --label=dos \"$device\"\n\
              partx --add \"$device\"\n\
              mkfs.ext4 -q -F \"${{device}}p1\"\n\
@@ -169,7 +169,8 @@ impl<'a> FileBench<'a> {
             files = image.files(),
         );
         let mut bash = Command::new("bash");
-        bash.args(["-c", &script]).current_dir(&self.bench.folder);
+        bash.arg(self.write_script("make.sh", &script)?);
+        bash.current_dir(&self.bench.folder);
         bash.env("folder", &self.bench.folder)
             .env("seed", self.seed.to_string());
         bash.env("count", AGED_FILES.to_string());
@@ -179,6 +180,13 @@ impl<'a> FileBench<'a> {
         shell::run(&mut bash).with_context(|| image.file())?;
         self.images.push(image);
         Ok(())
+    }
+
+    /// Writes a script of bash; returns its path.
+    fn write_script(&self, name: &str, script: &str) -> Result<PathBuf> {
+        let path = self.bench.folder.join(name);
+        fs::write(&path, script)?;
+        Ok(path)
     }
 
     /// Builds the program that ages a file system; returns its path.
@@ -252,7 +260,7 @@ impl<'a> FileBench<'a> {
         let script = format!(
             "set -e\n\
              partx --add \"$device\"\n\
-             trap 'cd /; umount \"$folder/mnt\"; partx --delete \"$device\"' EXIT\n\
+             trap 'cd \"$folder\"; umount mnt; partx --delete \"$device\"' EXIT\n\
              mount -o noatime,{mount} \"${{device}}p1\" mnt\n\
              echo {read_ahead_kib} >\"/sys/block/${{device#/dev/}}/queue/read_ahead_kb\"\n\
              mark() {{ dd if=\"$device\" of=/dev/null bs=512 count=1 iflag=direct status=none; }}\n\
@@ -273,7 +281,8 @@ impl<'a> FileBench<'a> {
             .arg(&self.log)
             .arg("--receipt")
             .arg(&self.receipt);
-        serve.args(["--", "chrt", "--other", "0", "bash", "-c", &script]);
+        serve.args(["--", "chrt", "--other", "0", "bash"]);
+        serve.arg(self.write_script("run.sh", &script)?);
         serve.env("job", job.line).env("folder", &self.bench.folder);
         serve.env("map", &self.options.drive);
         serve.env("traxtent", &self.bench.traxtent);

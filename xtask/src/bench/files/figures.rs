@@ -8,6 +8,9 @@ use super::super::request_log::Logged;
 use super::Run;
 use super::jobs::Group;
 
+/// The size of the file system's blocks, in sectors.
+const BLOCK_SECTORS: u64 = 8;
+
 /// The tracks of a drive.
 pub(super) struct Tracks {
     /// The first sectors, ascending.
@@ -43,12 +46,15 @@ impl Tracks {
         tracks_until(request.lbn + request.sectors - 1) - tracks_until(request.lbn)
     }
 
-    /// Whether a request is a whole track.
+    /// Whether a request holds all blocks that its track holds, and nothing of another track. (The
+    /// file system's blocks begin at multiples of their size, because its partition does.)
     fn is_whole(&self, request: &Logged) -> bool {
-        self.first.binary_search(&request.lbn).is_ok_and(|track| {
-            let next = self.first.get(track + 1).copied().unwrap_or(self.end);
-            next - request.lbn == request.sectors
-        })
+        let after = self.first.partition_point(|first| *first <= request.lbn);
+        let end = self.first.get(after).copied().unwrap_or(self.end);
+        let first_block = self.first[after - 1].next_multiple_of(BLOCK_SECTORS);
+        let blocks_end = end - end % BLOCK_SECTORS;
+        let request_end = request.lbn + request.sectors;
+        request.lbn <= first_block && (blocks_end..=end).contains(&request_end)
     }
 }
 
@@ -149,4 +155,39 @@ pub(super) fn table(group: &Group, runs: &[Vec<Run>]) -> String {
     }
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does a request count as a whole track exactly if it holds all of the track's blocks and
+    /// nothing else? Does each boundary inside a request count?
+    #[test]
+    fn whole_tracks_hold_all_blocks() {
+        // The second track has the LBNs 334 to 667. Its blocks are those from 336 to 663.
+        let tracks = Tracks::parse("first_lbn,sectors,cylinder,head\n0,334,0,0\n334,334,0,1\n")
+            .expect("it is a map");
+        assert_eq!(tracks.end, 668);
+        let request = |lbn: u64, end: u64| Logged {
+            is_read: true,
+            lbn,
+            sectors: end - lbn,
+            issued_ms: 0.0,
+            submitted_ms: 0.0,
+            completed_ms: 1.0,
+            arm_ms: 0.0,
+            head_switch_ms: 0.0,
+            rotation_ms: 0.0,
+            transfer_ms: 0.0,
+        };
+        for (lbn, end) in [(334, 668), (336, 664), (334, 664), (336, 668)] {
+            assert!(tracks.is_whole(&request(lbn, end)), "{lbn} to {end}");
+        }
+        for (lbn, end) in [(337, 668), (336, 663), (328, 664), (0, 668)] {
+            assert!(!tracks.is_whole(&request(lbn, end)), "{lbn} to {end}");
+        }
+        assert_eq!(tracks.crossed(&request(0, 334)), 0);
+        assert_eq!(tracks.crossed(&request(333, 335)), 1);
+    }
 }

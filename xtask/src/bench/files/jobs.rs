@@ -31,8 +31,9 @@ impl Image {
                  for i in $(seq 64); do head --bytes=4M \"$random\" >t$i; done\n\
                  mkdir small\n\
                  for i in $(seq 1000); do head --bytes=200000 \"$random\" >small/$i; done\n\
-                 rm \"$random\"\n\
-                 shuf --input-range=1-1000 --random-source=<(yes \"$seed\") >order"
+                 yes \"$seed\" | head --bytes=100K >\"$random\"\n\
+                 shuf --input-range=1-1000 --random-source=\"$random\" >order\n\
+                 rm \"$random\""
             }
             Image::InPieces => {
                 "for i in $(seq 512); do\n\
