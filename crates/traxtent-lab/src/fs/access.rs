@@ -167,9 +167,7 @@ impl SimulatedHost {
         let place = file.blocks[block as usize];
         let companions = file.read_together.clone();
         if let Some(group) = companions.filter(|_| !self.cache.is_requested(place)) {
-            while !self.cache.is_requested(place) {
-                self.fetch_together(group.clone());
-            }
+            self.fetch_together(group);
         } else if let ReadAhead::Window(most) = self.config.read_ahead {
             let most = u64::from(most);
             if let Some(indirect) =
@@ -294,19 +292,13 @@ impl SimulatedHost {
         (whole - first.0).max(1)
     }
 
-    /// Reads a group of files in one request, from its first missing block to the next one that has
-    /// been requested, or to the end of the group.
+    /// Reads a group of files in one request.
     fn fetch_together(&mut self, blocks: Range<Block>) {
-        let mut group = blocks.start.0..blocks.end.0;
-        let Some(missing) = group.find(|block| !self.cache.is_requested(Block(*block))) else {
-            return;
-        };
-        // `find` has advanced the range beyond the missing block.
-        let next = group.find(|block| self.cache.requested_sectors(Block(*block)) > 0);
-        let end = next.map_or(blocks.end, Block);
-        let there = self.cache.requested_sectors(Block(missing));
-        let from = self.sectors_of(Block(missing)).start + u64::from(there);
-        self.fetch(from..self.sectors_of(end).start);
+        let missing =
+            (blocks.start.0..blocks.end.0).find(|block| !self.cache.is_requested(Block(*block)));
+        if let Some(missing) = missing {
+            self.fetch(self.sectors_of(Block(missing)).start..self.sectors_of(blocks.end).start);
+        }
     }
 
     /// Writes bytes of a file, over existing data and beyond its end.
