@@ -77,6 +77,13 @@ fn create(args: &Create) -> Result<()> {
             args.maps.len()
         )));
     }
+    if args.maps.len() > args.members.len() {
+        return Err(Failure::input(format!(
+            "{} members, but {} track maps; give --map at most once for each member",
+            args.members.len(),
+            args.maps.len()
+        )));
+    }
     let maps = args
         .maps
         .iter()

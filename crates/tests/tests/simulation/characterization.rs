@@ -251,6 +251,21 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     }
 }
 
+/// With two surfaces, is each seek-first order found by translation, with its width?
+#[test]
+fn orders_of_two_surfaces() {
+    for order in Order::ALL.into_iter().skip(2) {
+        let mut profile = builtin("map3367nc").unwrap();
+        assert_eq!(profile.geometry.surfaces, 2);
+        profile.geometry.order = order;
+        let geometry = Geometry::build(&profile.geometry).unwrap();
+        let map = TrackMap::from_sizes(geometry.track_sizes());
+        let mut target = SimTarget::new(Arc::new(profile), Arc::new(geometry));
+        let found = characterization(&mut target, &map, READS).layout_order();
+        assert_eq!((found.order, found.width), (Some(order), Some(29)));
+    }
+}
+
 /// On an unsteady host, do at least nine tenths of the intervals contain the true value, and is no
 /// value off by more than twice the width of its interval?
 #[test]

@@ -107,6 +107,7 @@ const PROFILE_PATHS: &[&str] = &[
     "mechanics.seek",
     "overheads.read_miss_after_read_ms",
     "overheads.read_hit_after_read_ms",
+    "overheads.read_completion_ms",
     "bus.read_sector_ms",
     "bus.write_sector_ms",
     "cache.write_back",

@@ -95,8 +95,9 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
     let mut surface_changes = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
     // At the end of a group of cylinders, surface-forward orders return from the last surface to
     // the first; surface-alternating orders stay on the surface that they have reached.
+    let merged = !seek_alternates && merged(section);
     let surface_alternates = if surfaces == 2 {
-        merged(section) || surface_changes.any(|apart| apart == 0)
+        merged || surface_changes.any(|apart| apart == 0)
     } else {
         surface_changes.all(|apart| apart <= 1)
     };
@@ -107,7 +108,7 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
         (true, false) => Order::SeekAlternatingSurfaceForward,
         (true, true) => Order::SeekAlternatingSurfaceAlternating,
     };
-    let width = if merged(section) && surfaces == 2 {
+    let width = if merged && surfaces == 2 {
         width / 2
     } else {
         width
@@ -115,8 +116,9 @@ fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Op
     Some((order, Some(width)))
 }
 
-/// Returns whether the section has two runs, each of which consists of two passes over one surface:
-/// the last pass of a group of cylinders and the first pass of the next group.
+/// Returns whether the section has two runs that begin at different cylinders. If all seeks are
+/// forward, each run then consists of two passes over one surface: the last pass of a group of
+/// cylinders and the first pass of the next group.
 fn merged(section: &RepeatingSection) -> bool {
     let starts: Vec<i32> = section.runs.iter().map(|run| run.at.cylinder).collect();
     section.runs.len() == 2 && starts[0] != starts[1]

@@ -328,6 +328,10 @@ impl BlockService for DriveServer {
         self.settings.profile.mechanics.is_none() && self.settings.file.is_none()
     }
 
+    fn is_rotational(&self) -> bool {
+        self.settings.profile.mechanics.is_some()
+    }
+
     fn has_write_cache(&self) -> bool {
         let cache = &self.settings.profile.cache;
         cache.enabled && cache.write_back == WriteBack::Full

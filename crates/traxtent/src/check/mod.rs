@@ -133,6 +133,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (false, true) if args.measure.is_requested() => Err(Failure::input(
             "--measure needs a block device, not a file that --collect wrote",
         )),
+        (false, true) if args.collect.is_some() => Err(Failure::input(
+            "--collect needs devices or images, not a file that --collect wrote",
+        )),
+        (false, true) if !args.file.is_empty() => Err(Failure::input(
+            "--file needs an image or a mounted file, not a file that --collect wrote",
+        )),
         (false, true) => hosts(
             args,
             archives

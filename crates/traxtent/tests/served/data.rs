@@ -26,16 +26,22 @@ fn properties_of_an_export() {
         assert_eq!(export["block_size_minimum"], logical);
         assert_eq!(export["block_size_preferred"], physical);
         assert_eq!(export["export-size"], 64 * MIB);
-        for yes in [
-            "can_flush",
-            "can_fua",
-            "can_zero",
-            "can_multi_conn",
-            "is_rotational",
-        ] {
+        for yes in ["can_flush", "can_fua", "can_zero", "can_multi_conn"] {
             assert_eq!(export[yes], true, "{yes}");
         }
+        // The drive has no mechanics.
+        assert_eq!(export["is_rotational"], false);
     }
+}
+
+/// Is a drive with mechanics offered as rotating?
+#[test]
+fn a_drive_with_mechanics_rotates() {
+    let nbdinfo = testkit::tool!("nbdinfo");
+    let server = Server::start(&["atlas10k2".to_owned()]);
+    let output = run(&nbdinfo, &["--json", &server.uri()]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["exports"][0]["is_rotational"], true);
 }
 
 /// Does fio read back what it wrote, at random, with several requests outstanding?
