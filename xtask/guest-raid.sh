@@ -1,7 +1,7 @@
 #!/bin/bash
 # Compares Linux's md RAID-5 with ours. Each is on five emulated Maxtor drives, and is read by the kernel of a machine that
 # qemu emulates: first sequentially, then at two places alternately (cmp). The figures come from the drives' request logs;
-# docs/guides/volume.md has the results.
+# docs/internals/volumes.md has the results.
 #
 # guest-raid.sh md|ours READ-AHEAD-KIB [SPEED [MIB]], with the program `traxtent` in $TRAXTENT and, in $TRAXTENT_GUEST, a
 # directory in which Debian's linux-image-amd64 is unpacked. Needs root (for loop devices), nbdfuse, qemu, busybox,

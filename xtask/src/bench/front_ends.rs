@@ -97,7 +97,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     println!(
         "\n{}. Sectors: logical and physical size as the client sees them. Largest request: bytes of the largest request \
          at the drive while a client reads 4 MiB at once. Outstanding: the largest number of requests at the drive while \
-         a client keeps 64 outstanding. Flushes: flushes at the drive when a client sends 8. Added: the share that lateness adds to the \
+         a client keeps 64 outstanding. Flushes: flushes at the drive while fio writes 8 blocks with --fsync=1; it sends 7. Added: the share that lateness adds to the \
          model's response times.",
         options.drive
     );

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -20,8 +20,8 @@ use traxtent_sim::simulate::Outcome;
 /// lateness in the receipt.
 const ROWS_WAITING_MAX: usize = 1 << 16;
 
-/// The time without a new row after which the buffered rows are written.
-const IDLE: Duration = Duration::from_millis(500);
+/// The interval at which buffered rows are written to a plain file.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A log that is being written.
 #[derive(Debug)]
@@ -94,15 +94,20 @@ impl Log {
 /// Writes rows until the last sender is gone.
 fn write(mut out: CompressedWriter<BufWriter<File>>, rows: &Receiver<Outcome>) -> io::Result<()> {
     let mut line = Vec::with_capacity(512);
+    let mut flushed = Instant::now();
     loop {
-        match rows.recv_timeout(IDLE) {
+        match rows.recv_timeout(FLUSH_INTERVAL.saturating_sub(flushed.elapsed())) {
             Ok(outcome) => {
                 line.clear();
                 request_log::write_row(&mut line, &outcome)?;
                 out.write_all(&line)?;
             }
-            Err(RecvTimeoutError::Timeout) => out.flush()?,
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if flushed.elapsed() >= FLUSH_INTERVAL {
+            out.flush()?;
+            flushed = Instant::now();
         }
     }
     out.finish()?.flush()
