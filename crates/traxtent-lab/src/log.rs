@@ -51,7 +51,7 @@ const UTILIZATION: f64 = 0.75;
 /// The log's size over the minimum space that a cleaning pass should free, at any segment size.
 const LOG_PER_PASS: u64 = 32;
 
-/// The writes to the log. They always overwrite existing blocks of 4 KB.
+/// The writes to the log. They always overwrite existing blocks of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWorkload {
     /// Single blocks, all equally likely. The cleaner is greedy.
@@ -59,7 +59,7 @@ pub enum LogWorkload {
     /// Single blocks, a tenth of which receive nine in ten writes (Rosenblum and Ousterhout's hot
     /// and cold files). The cleaner weighs cost and benefit.
     HotCold,
-    /// Whole files of 4 KB to 1 MB, all equally likely. The files of each power of two have the
+    /// Whole files of 4 KiB to 1 MiB, all equally likely. The files of each power of two have the
     /// same number of blocks in total (assumed). The cleaner weighs cost and benefit.
     Files,
 }

@@ -206,7 +206,7 @@ pub struct LogConfig {
 }
 
 impl Default for LogConfig {
-    /// ID 0 and no blocks; a block size of 4 KB on sectors of 512 bytes, and segments that are
+    /// ID 0 and no blocks; a block size of 4 KiB on sectors of 512 bytes, and segments that are
     /// tracks.
     fn default() -> LogConfig {
         LogConfig {
