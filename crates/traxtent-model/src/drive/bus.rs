@@ -61,10 +61,13 @@ impl Reservations {
     }
 }
 
-/// A bus that several drives share. One drive holds it at a time: from a command until the drive
-/// disconnects, and from its reselection until it has reported the completion. When an access
-/// begins, the drive reserves all the bus time that the access will need. Each reservation is at
-/// the first time that earlier ones leave free.
+/// A bus that several drives share. A drive reserves it in advance: for each command other than a
+/// flush, until the drive disconnects, and for each transfer of data, together with the completion
+/// after it. Each reservation is at the first time that earlier ones leave free. However, the
+/// second and later transfers of a write that passes through its segment in parts have fixed times,
+/// even if other drives have reserved them.
+///
+/// Left out: the completion of a write that has waited for the media. It does not occupy the bus.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBus(Arc<Mutex<Drives>>);
 
@@ -153,8 +156,8 @@ impl Bus {
         }
     }
 
-    /// Reserves the bus for a command of `length` as soon as the other drives leave it free.
-    /// Returns the start.
+    /// Reserves the bus for a command of `length` at the first time at or after `from` that the
+    /// other drives leave free. Returns that time.
     #[inline]
     pub(super) fn reserve_command(&mut self, from: SimTime, length: Span) -> SimTime {
         let start = self.first_free_for(from, length);
@@ -204,7 +207,7 @@ impl Bus {
         }
     }
 
-    /// Reserves the bus for transfers with fixed times.
+    /// Reserves the bus for transfers with fixed times, even if it is not free then.
     pub(super) fn reserve_fixed(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
         for (start, end) in transfers {
             self.transfers.reserve(start, end, 0);
@@ -306,7 +309,7 @@ pub(super) struct BusBehaviour {
     pub(super) per_sector: Span,
     /// Whether the drive keeps the bus once it has it.
     pub(super) hold: bool,
-    /// The number of sectors that must be available before the drive connects again.
+    /// The number of sectors that must be available before the drive connects.
     pub(super) watermark: u32,
     /// The time to connect to the bus and prepare the transfer.
     pub(super) connect: Span,

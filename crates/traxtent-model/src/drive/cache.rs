@@ -38,7 +38,8 @@ pub(super) struct Segment {
     pub(super) delivered: Lbn,
     /// The number of consecutive such reads that each began where the previous one ended.
     streak: u32,
-    /// For a dirty segment: the first sector that is not yet on the media.
+    /// For a dirty segment: the highest end of a write in it that is already on the media; at first
+    /// the start of its first write.
     pub(super) drained: Lbn,
     /// The time until which the bus needs it.
     pub(super) busy_until: SimTime,
@@ -54,7 +55,7 @@ pub(super) enum ReadPlace {
     Whole(usize),
     /// The first of them in a segment, or about to be read into it.
     Partial(usize),
-    /// None in the buffer. The read fills this segment.
+    /// The first of them is in no segment that reads can use. The read fills this segment.
     Miss(usize),
     /// Among data that is not yet on the media and must be written first, or no segment can be
     /// used.
@@ -190,7 +191,7 @@ impl Cache {
         if best.0 > 0 {
             return best.2;
         }
-        // If the bus still needs all segments, the oldest is reused nevertheless.
+        // If the bus still needs all segments, the oldest that is not dirty is reused nevertheless.
         let usable = first..self.segments.len();
         self.reusable(now, usable, |_| false)
             .or_else(|| self.oldest_clean(first))
@@ -238,7 +239,7 @@ impl Cache {
             .map_or(WritePlace::Blocked, WritePlace::Fresh)
     }
 
-    /// Iterates over the segments with sectors of `[lbn, end)` or with the sector before `lbn`.
+    /// Iterates over the segments that hold sectors of `[lbn, end)` or end at `lbn`.
     #[inline]
     fn near(&self, lbn: Lbn, end: Lbn) -> impl Iterator<Item = (usize, &Segment)> {
         let is_near = move |s: &Segment| (lbn <= s.end) & (s.start < end);
@@ -369,8 +370,9 @@ impl Cache {
         s.ahead_limit = s.ahead_limit.max(limit);
     }
 
-    /// Records a read of `[lbn, end)` that the segment served. If the reads are a stream,
-    /// read-ahead stops once the segment is full of sectors that have not been requested yet.
+    /// Records a read of `[lbn, end)` that the segment served or that filled it. If the reads are a
+    /// stream, read-ahead stops once the segment is full of sectors that have not been requested
+    /// yet.
     pub(super) fn deliver(&mut self, index: usize, lbn: Lbn, end: Lbn) {
         let s = &mut self.segments[index];
         s.streak = if lbn == s.delivered { s.streak + 1 } else { 0 };
@@ -436,7 +438,7 @@ impl Cache {
         index
     }
 
-    /// Records that a write's sectors before `end` are on the media.
+    /// Records that a write that ends at `end` is on the media.
     pub(super) fn drain(&mut self, index: usize, end: Lbn) {
         let keep = self.spec.enabled && self.spec.read_hits_on_written;
         let s = &mut self.segments[index];

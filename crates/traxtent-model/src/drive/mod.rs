@@ -144,7 +144,7 @@ pub struct Caching {
     pub read: bool,
     /// Whether the drive may read ahead, to the extent that its profile provides for it.
     pub read_ahead: bool,
-    /// Whether a write is complete once it is in the buffer.
+    /// Whether a write without FUA is complete once it is in the buffer.
     pub write_back: bool,
 }
 
@@ -517,8 +517,8 @@ impl Drive {
         }
     }
 
-    /// Returns the time of the drive's next event or unreported completion, or `None` if there is
-    /// neither.
+    /// Returns the earlier of two times: that of the first unreported completion, and that at which
+    /// the arm can start a waiting request. Returns `None` if there is neither.
     pub fn next_wakeup(&self) -> Option<SimTime> {
         let completion = self.done.front().map(|completion| completion.completed);
         let work = match &self.arm {
@@ -661,14 +661,14 @@ impl Drive {
         if let (Arm::Free, Some(run)) = (self.arm, &mut self.read_ahead) {
             let ahead = &self.profile.cache.read_ahead;
             // `access_model` would borrow the read-ahead too.
-            let platters =
+            let model =
                 AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
-            let (mut next, _) = run.advance(platters, ahead.until, now);
+            let (mut next, _) = run.advance(model, ahead.until, now);
             if next < least {
-                at = at.max(run.reaches(platters, ahead.until, least));
-                (next, _) = run.advance(platters, ahead.until, at);
+                at = at.max(run.reaches(model, ahead.until, least));
+                (next, _) = run.advance(model, ahead.until, at);
             }
             (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
             if self.cache.segment(run.segment).state == State::Reading {
@@ -686,9 +686,9 @@ impl Drive {
         let (Arm::Free, Some(run)) = (self.arm, &mut self.read_ahead) else {
             return;
         };
-        let platters = AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
+        let model = AccessModel::new(&self.geometry, &self.mechanics, &self.slow, &self.profile);
         let until = self.profile.cache.read_ahead.until;
-        let (next, more) = run.advance(platters, until, now);
+        let (next, more) = run.advance(model, until, now);
         self.cache.fill_to(run.segment, next);
         self.cache
             .set_joins(!leaves_sectors || !run.is_in_sector(now));

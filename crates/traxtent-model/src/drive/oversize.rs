@@ -74,7 +74,8 @@ pub(super) struct WriteTransferRules {
     /// The segment's size, in sectors.
     pub(super) segment: u64,
     /// A drive that has left the bus connects again once the segment holds no more than this number
-    /// of sectors (at least one) to be written.
+    /// of sectors to be written. [`WriteTransfers::new`] raises 0 to 1, and then keeps the number
+    /// below `segment`.
     pub(super) watermark: u64,
     /// The time to connect again: the first time, and later.
     pub(super) reconnect: [Span; 2],
@@ -231,13 +232,13 @@ impl DrainedSectors<'_> {
 /// Same as [`super::sweep::sweep`], for a write that passes through its segment in parts. The
 /// access begins with sector `base` of the write.
 pub(super) fn sweep_write(
-    platters: AccessModel<'_>,
+    model: AccessModel<'_>,
     from: (HeadPosition, SimTime),
     (access, base): (&Access, i64),
     write_transfers: &mut WriteTransfers,
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
-    let mechanics = platters.mechanics;
+    let mechanics = model.mechanics;
     let (mut position, mut now) = from;
     let mut passed = PassedSectors::default();
     let of_request =
@@ -254,7 +255,7 @@ pub(super) fn sweep_write(
                 0
             }),
         );
-        let (piece, _) = platters.piece(lbn, access.sectors - done, true);
+        let (piece, _) = model.piece(lbn, access.sectors - done, true);
         let last = index(piece.sectors - 1);
         let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, true);
@@ -293,7 +294,7 @@ pub(super) fn sweep_write(
                 run += 1;
             }
             if run < piece.sectors {
-                let (piece, _) = platters.piece(lbn, run, true);
+                let (piece, _) = model.piece(lbn, run, true);
                 let start = DataArrival::at(leg.first);
                 leg = pass(mechanics, piece, moved, landed, false, Some(start));
             }
@@ -412,16 +413,16 @@ impl ReadTransfers {
     }
 }
 
-/// Same as [`super::sweep::sweep`], for a read whose sectors may leave the segment more slowly than
-/// they arrive.
+/// Same as [`super::sweep::sweep`], for a read whose sectors may be sent to the host more slowly
+/// than they arrive from the media.
 pub(super) fn sweep_read(
-    platters: AccessModel<'_>,
+    model: AccessModel<'_>,
     from: (HeadPosition, SimTime),
     access: &Access,
     (read_transfers, when_complete): (&mut ReadTransfers, bool),
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
-    let mechanics = platters.mechanics;
+    let mechanics = model.mechanics;
     let (mut position, mut now) = from;
     let mut passed = PassedSectors::default();
     if read_transfers.buffered > 0 {
@@ -434,7 +435,7 @@ pub(super) fn sweep_read(
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
-        let (piece, retries) = platters.piece(lbn, access.sectors - done, false);
+        let (piece, retries) = model.piece(lbn, access.sectors - done, false);
         let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, false);
         let landed = now + moved.total();
@@ -442,7 +443,7 @@ pub(super) fn sweep_read(
         let (ramps, end) = (passed.ramps.len(), passed.end);
         let mut leg =
             if read_transfers.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
-                best_pass(platters, piece, moved, landed, access, None)
+                best_pass(model, piece, moved, landed, access, None)
             } else {
                 let room = DataArrival::at(read_transfers.await_room(first, &passed));
                 let mut leg = pass(mechanics, piece, moved, landed, false, Some(room));
@@ -460,7 +461,7 @@ pub(super) fn sweep_read(
                     run += 1;
                 }
                 if run < piece.sectors {
-                    let (piece, _) = platters.piece(lbn, run, false);
+                    let (piece, _) = model.piece(lbn, run, false);
                     leg = pass(
                         mechanics,
                         piece,

@@ -66,7 +66,7 @@ impl Clone for Box<dyn QueuePolicy> {
 /// The state of the heads when a request is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadView {
-    /// The position at which the last access left the heads.
+    /// The position at which the last access, or a read-ahead that has ended since, left the heads.
     pub position: HeadPosition,
     /// The angle of the platter that is under the heads.
     pub angle: Angle,

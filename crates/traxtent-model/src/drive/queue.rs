@@ -74,14 +74,14 @@ impl Drive {
         if self.finds_first_sector(job, now) {
             return Span::ZERO;
         }
-        let (platters, mechanics) = (self.access_model(), &self.mechanics);
-        let piece = platters.geometry.piece(self.first_remaining(job), 1);
+        let (model, mechanics) = (self.access_model(), &self.mechanics);
+        let piece = model.geometry.piece(self.first_remaining(job), 1);
         let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(self.position, to, job.is_write());
         let landed = self.start_of(job, now) + moved.total();
         let wait =
             |piece: Piece| mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot));
-        let others = platters.other_replicas(piece, job.is_write()).map(wait);
+        let others = model.other_replicas(piece, job.is_write()).map(wait);
         landed.since(now) + others.fold(wait(piece), Span::min)
     }
 
@@ -109,7 +109,7 @@ impl Drive {
     }
 
     /// The time from which the arm may move for a waiting request. For a write that is not in the
-    /// buffer, this is once its first sector has arrived.
+    /// buffer, this is when its first sector will have arrived.
     fn start_of(&self, job: &DriveJob, now: SimTime) -> SimTime {
         let c = &self.controller;
         let start = now.max(job.ready);

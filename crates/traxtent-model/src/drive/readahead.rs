@@ -1,4 +1,4 @@
-//! Read-ahead: reading on after a request until the next one arrives.
+//! Read-ahead: reading on after a request, up to a limit or until another request needs the arm.
 //!
 //! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
 //! completed are dropped; the current leg determines how far it has come.
@@ -101,7 +101,7 @@ impl ReadAheadRun {
         }
     }
 
-    /// Makes it begin at `next`, with the head on its track since `now`.
+    /// Makes it begin at `next` and at time `now`, with the head at the same position.
     pub(super) fn from(self, next: Lbn, now: SimTime) -> ReadAheadRun {
         ReadAheadRun { next, now, ..self }
     }
@@ -139,20 +139,20 @@ impl ReadAheadRun {
     #[inline]
     pub(super) fn advance(
         &mut self,
-        platters: AccessModel<'_>,
+        model: AccessModel<'_>,
         until: ReadAheadUntil,
         now: SimTime,
     ) -> (Lbn, bool) {
         match &mut self.leg {
             Some(leg) if leg.sectors.end > now => (leg.first_unread(now), true),
-            _ => self.advance_legs(platters, until, now),
+            _ => self.advance_legs(model, until, now),
         }
     }
 
     /// Same as [`ReadAheadRun::advance`], if the current leg has ended by `now` or there is none.
     fn advance_legs(
         &mut self,
-        platters: AccessModel<'_>,
+        model: AccessModel<'_>,
         until: ReadAheadUntil,
         now: SimTime,
     ) -> (Lbn, bool) {
@@ -162,7 +162,7 @@ impl ReadAheadRun {
                     return (self.next, false);
                 }
                 let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
-                let (piece, retries) = platters.piece(self.next, rest, false);
+                let (piece, retries) = model.piece(self.next, rest, false);
                 let to = HeadPosition::from(&piece.track);
                 let stays = match until {
                     ReadAheadUntil::None => false,
@@ -182,7 +182,7 @@ impl ReadAheadRun {
                     not_before: SimTime::ZERO,
                 };
                 let from = (self.position, self.now);
-                let leg = leg(platters, from, (piece, retries), &access, 0);
+                let leg = leg(model, from, (piece, retries), &access, 0);
                 self.leg = Some(CurrentLeg::from(&leg));
             }
             let Some(leg) = &mut self.leg else {
@@ -202,7 +202,7 @@ impl ReadAheadRun {
     /// current leg or after it.
     pub(super) fn reaches(
         &mut self,
-        platters: AccessModel<'_>,
+        model: AccessModel<'_>,
         until: ReadAheadUntil,
         lbn: Lbn,
     ) -> SimTime {
@@ -218,7 +218,7 @@ impl ReadAheadRun {
                 };
             }
             let end = leg.sectors.end;
-            self.advance(platters, until, end);
+            self.advance(model, until, end);
         }
     }
 

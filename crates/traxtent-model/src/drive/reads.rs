@@ -13,7 +13,8 @@ use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
-/// The segment that a read of the media fills, if it fills one, and the sectors that it lacks.
+/// The segment, if any, that a read from the media fills, and the first sector missing from the
+/// buffer.
 #[derive(Clone, Copy)]
 struct Fill {
     segment: Option<usize>,
@@ -67,7 +68,7 @@ struct MediaStart {
 
 impl MediaStart {
     /// The number of sectors to be read that are already in the buffer.
-    fn known(&self, fill: Fill) -> u32 {
+    fn already_buffered(&self, fill: Fill) -> u32 {
         fill.from.0.saturating_sub(self.from.0) as u32
     }
 }
@@ -146,7 +147,7 @@ impl Drive {
                     hit: true,
                 },
                 ReadPlace::Miss(segment) => Fill::miss(Some(segment), lbn),
-                // The writes that blocked it are now on their way to the media.
+                // No segment can be used. Writes that block a read are served before it.
                 ReadPlace::Blocked => Fill::miss(None, lbn),
             }
         };
@@ -158,8 +159,8 @@ impl Drive {
         });
     }
 
-    /// The time from which the bus may transfer data for a request that found some of its sectors
-    /// in the buffer.
+    /// The time from which the bus may transfer data for a request that found some or all of its
+    /// sectors in the buffer.
     fn hit_from(&self, job: &DriveJob, at: SimTime, arriving: bool) -> SimTime {
         let c = &self.controller;
         let taken = if arriving {
@@ -344,16 +345,22 @@ impl Drive {
         };
         let (position, media_end) = match self.read_transfers(read) {
             Some(mut read_transfers) => {
-                let known = Access {
-                    sectors: start.known(read.fill),
+                let already_buffered = Access {
+                    sectors: start.already_buffered(read.fill),
                     ..access
                 };
                 let rest = Access {
-                    lbn: from + Sectors(u64::from(known.sectors)),
-                    sectors: access.sectors - known.sectors,
+                    lbn: from + Sectors(u64::from(already_buffered.sectors)),
+                    sectors: access.sectors - already_buffered.sectors,
                     ..access
                 };
-                let after = sweep(self.access_model(), position, ready, &known, legs);
+                let after = sweep(
+                    self.access_model(),
+                    position,
+                    ready,
+                    &already_buffered,
+                    legs,
+                );
                 self.sweep_read(after, &rest, &mut read_transfers, legs)
             }
             None => self.sweep(position, ready, &access, legs),
@@ -363,8 +370,8 @@ impl Drive {
     }
 
     /// Sends the sectors of a read to the host, first those in the buffer, then the others as they
-    /// arrive. Returns the time at which the last has been sent. A verify sends nothing, so it ends
-    /// at `media_end`.
+    /// arrive. Returns the time at which the last has been sent. A verify sends nothing;
+    /// `media_end` is then returned.
     #[inline]
     fn send_media(
         &mut self,
@@ -382,14 +389,14 @@ impl Drive {
                 last: at,
             });
         }
-        let buffered = ramps.len();
+        let buffered_ramps = ramps.len();
         legs.iter()
             .for_each(|leg| ramps_of(leg, self.controller.when_complete, ramps));
-        skip(ramps, buffered, start.known(fill));
+        skip(ramps, buffered_ramps, start.already_buffered(fill));
         if job.request.op == Op::Verify {
             return media_end;
         }
-        let first = match buffered {
+        let first = match buffered_ramps {
             0 => legs[0].first_passed(self.mechanics.revolution()),
             _ => at,
         };
@@ -475,8 +482,8 @@ impl Drive {
         }
     }
 
-    /// Returns the transfers of a read that is larger than its segment, is sent in order, and may
-    /// leave the segment more slowly than it arrives. Returns `None` for other reads.
+    /// Returns the transfers of a read that is larger than its segment and whose data is sent in
+    /// order, possibly more slowly than it arrives from the media. Returns `None` for other reads.
     fn read_transfers(&self, read: &MediaRead<'_>) -> Option<ReadTransfers> {
         let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
@@ -485,9 +492,9 @@ impl Drive {
             return None;
         }
         let track = self.geometry.track_of(job.request.lbn)?;
-        let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
+        let slot_time = Span(self.mechanics.revolution().0 / u64::from(track.slots));
         let (bus_behaviour, from, connected) = self.bus_behaviour(read);
-        let may_be_late = bus_behaviour.per_sector > passes || bus_behaviour.watermark > 1;
+        let may_be_late = bus_behaviour.per_sector > slot_time || bus_behaviour.watermark > 1;
         let buffered = (fill.from.0 - job.request.lbn.0) as u32;
         may_be_late
             .then(|| ReadTransfers::new(bus_behaviour, (from, connected), size, sectors, buffered))
@@ -540,7 +547,8 @@ impl Drive {
     /// Returns whether this read keeps sectors that passed before the wanted ones.
     fn keeps_passed_sectors(&mut self) -> bool {
         let access = &self.profile.access;
-        // No random number is drawn if all or none are kept.
+        // No random number is drawn if the drive does not read on arrival, or if every read keeps
+        // these sectors.
         access.read_on_arrival
             && (access.read_on_arrival_share >= 1.0
                 || self.on_arrival_rng.chance(access.read_on_arrival_share))
@@ -552,18 +560,18 @@ impl Drive {
         let track = &leg.piece.track;
         let slot = self.mechanics.next_slot(track, leg.landed);
         let before = leg.piece.lbn.0 - track.first_lbn.0;
-        // If the head lands within the wanted sectors, it passes the track's first sectors before
-        // it reaches the wanted ones again.
-        let wanted = leg.piece.first_slot;
-        let passed = wanted
+        // If the head lands after the first wanted slot, it passes the track's first sectors before
+        // it reaches that slot again.
+        let first_wanted = leg.piece.first_slot;
+        let passed = first_wanted
             .checked_sub(slot)
-            .unwrap_or_else(|| wanted + track.slots - slot);
+            .unwrap_or_else(|| first_wanted + track.slots - slot);
         leg.piece.lbn - Sectors(u64::from(passed).min(before))
     }
 
-    /// Returns the read-ahead on arrival `run`, continued after a read that ended on the media at
-    /// `media_end`. Sectors in the rest of the last leg's track are in the buffer if they passed
-    /// after the head arrived there.
+    /// Continues `run`, a read-ahead on arrival, after a read that ended on the media at
+    /// `media_end`, and returns it. The rest of the last leg's track is in the buffer if it has
+    /// passed since the head arrived on that track.
     fn read_rest_of_track(
         &self,
         legs: &mut Vec<Leg>,
@@ -585,11 +593,11 @@ impl Drive {
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let platters = self.access_model();
+        let model = self.access_model();
         let access = rest(end);
-        let piece = platters.piece_near(&track, end, access.sectors);
+        let piece = model.piece_near(&track, end, access.sectors);
         let first = leg(
-            platters,
+            model,
             (HeadPosition::from(&track), landed),
             piece,
             &access,
@@ -599,7 +607,7 @@ impl Drive {
         if first.next_lbn() < track_end {
             // `legs` is used as scratch space after the request's own legs.
             let from = HeadPosition::from(&first.piece.track);
-            (_, passed) = sweep(platters, from, passed, &rest(first.next_lbn()), legs);
+            (_, passed) = sweep(model, from, passed, &rest(first.next_lbn()), legs);
             legs.truncate(count);
         }
         if passed < media_end {
@@ -620,8 +628,8 @@ impl Drive {
         let limit = match ahead.until {
             _ if !self.applied_caching.read_ahead || !self.reads_ahead(job) => end,
             ReadAheadUntil::None => end,
-            // The track of the read's last sector decides, because a read that ends with its track
-            // has not reached the next one.
+            // The track of the read's last sector decides: a read that ends at the end of a track
+            // has not reached the next track.
             ReadAheadUntil::AdaptiveTrackEnd => {
                 match track.or_else(|| self.geometry.track_of(Lbn(end.0 - 1))) {
                     None => end,

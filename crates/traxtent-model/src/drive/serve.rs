@@ -100,8 +100,8 @@ impl Drive {
         end
     }
 
-    /// Same as [`Drive::sweep`], for a read whose sectors may leave their segment more slowly than
-    /// they arrive.
+    /// Same as [`Drive::sweep`], for a read whose sectors may be sent to the host more slowly than
+    /// they arrive from the media.
     pub(super) fn sweep_read(
         &mut self,
         from: (HeadPosition, SimTime),

@@ -4,7 +4,8 @@
 //! An access is divided into legs, one for each piece of a track. On each leg the head moves, waits
 //! for the sector with which it begins, and passes over all sectors of the piece. If the head
 //! reaches the track within the piece, a zero-latency leg begins with the next sector that arrives
-//! under the head, and ends one revolution later (paper T, section 2.2, "Zero-latency access").
+//! under the head, and ends one revolution later (paper T, section 2.2, "Zero-latency access"). A
+//! write begins with the next sector whose data is in the buffer.
 
 use super::disturbances::RetryTable;
 use crate::geometry::{Geometry, Piece, PieceCursor, Track};
@@ -99,7 +100,7 @@ impl SectorsInOrder {
         }
         let since = now.since(self.first).0;
         let whole = self.end.since(self.first).0;
-        // One less than the quotient rounded up.
+        // (since + 1) * count / whole, rounded up, minus one.
         divide((since as u128 + 1) * self.count as u128 - 1, whole) as u32
     }
 
@@ -184,8 +185,8 @@ pub(super) struct AccessModel<'a> {
 }
 
 impl AccessModel<'_> {
-    /// Returns the longest run of at most `most` sectors that the head passes without interruption,
-    /// and the number of additional revolutions that they take.
+    /// Returns the longest run of at most `most` sectors, beginning at `lbn`, that the head passes
+    /// without interruption, and the number of additional revolutions that they take.
     #[inline(always)]
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
         self.next_piece(&mut PieceCursor::default(), lbn, most, write)
@@ -230,7 +231,8 @@ impl AccessModel<'_> {
         }
     }
 
-    /// Returns the places of a piece's other replicas, which reads may use as well.
+    /// Returns the places of a piece's other replicas, which reads may use as well. Returns none
+    /// for a write.
     pub(super) fn other_replicas(
         &self,
         piece: Piece,
@@ -251,7 +253,7 @@ impl AccessModel<'_> {
 ///
 /// Returns the final position and time of the head.
 pub(super) fn sweep(
-    platters: AccessModel<'_>,
+    model: AccessModel<'_>,
     from: HeadPosition,
     ready: SimTime,
     access: &Access,
@@ -263,8 +265,8 @@ pub(super) fn sweep(
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
         let rest = access.sectors - done;
-        let piece = platters.next_piece(&mut cursor, lbn, rest, access.write);
-        let leg = leg(platters, (position, now), piece, access, done);
+        let piece = model.next_piece(&mut cursor, lbn, rest, access.write);
+        let leg = leg(model, (position, now), piece, access, done);
         (position, now) = (HeadPosition::from(&leg.piece.track), leg.end);
         done += leg.piece.sectors;
         legs.push(leg);
@@ -279,13 +281,13 @@ pub(super) fn sweep(
 /// the access precede it.
 #[inline(always)]
 pub(super) fn leg(
-    platters: AccessModel<'_>,
+    model: AccessModel<'_>,
     (position, now): (HeadPosition, SimTime),
     (piece, retries): (Piece, u32),
     access: &Access,
     done: u32,
 ) -> Leg {
-    let mechanics = platters.mechanics;
+    let mechanics = model.mechanics;
     let to = HeadPosition::from(&piece.track);
     let moved = mechanics.reposition(position, to, access.write);
     let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
@@ -294,17 +296,17 @@ pub(super) fn leg(
         threshold: if done == 0 { flow.threshold } else { 1 },
         ..flow
     });
-    let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
+    let mut leg = best_pass(model, piece, moved, landed, access, inflow);
     if retries > 0 {
         leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
     }
     leg
 }
 
-/// The pass over one piece, or over one of its replicas if that ends sooner.
+/// The pass over one piece, or over another of its replicas if that ends sooner.
 #[inline(always)]
 pub(super) fn best_pass(
-    platters: AccessModel<'_>,
+    model: AccessModel<'_>,
     piece: Piece,
     moved: HeadMove,
     landed: SimTime,
@@ -313,7 +315,7 @@ pub(super) fn best_pass(
 ) -> Leg {
     let pass = |piece| {
         pass(
-            platters.mechanics,
+            model.mechanics,
             piece,
             moved,
             landed,
@@ -322,7 +324,7 @@ pub(super) fn best_pass(
         )
     };
     let mut leg = pass(piece);
-    for copy in platters.other_replicas(piece, access.write) {
+    for copy in model.other_replicas(piece, access.write) {
         let other = pass(copy);
         if other.end < leg.end {
             leg = other;
@@ -397,7 +399,7 @@ fn pass_from_middle(
     }
     let mut start = landed + rotation.wait(slot);
     if let Some(flow) = inflow {
-        // The first sector from here on whose data is available when it passes.
+        // Find the first sector, from `slot` on, whose data is available when it passes.
         let slot_time = mechanics.revolution().0 / u64::from(slots);
         loop {
             let needed = flow.arrival(u64::from((into + 1).max(flow.threshold)));

@@ -70,8 +70,8 @@ impl Drive {
         (take && !before().any(|other| other.overlaps(job))).then_some(place)
     }
 
-    /// Returns the segment of the current write, if the job continues where that write ends. The
-    /// job's sectors are transferred as those of the current write leave.
+    /// Returns the segment of the current write if the job continues where both that write and its
+    /// segment end. The job's sectors are transferred as those of the current write leave.
     fn continued_segment(&self, job: &DriveJob) -> Option<usize> {
         match self.arm {
             Arm::Access {
@@ -84,7 +84,7 @@ impl Drive {
 
     /// Returns the times at which the segment of the current write has room for the first of the
     /// job's sectors, and for as many as it can hold. Returns `None` unless the job continues where
-    /// that write ends.
+    /// both that write and its segment end.
     fn room_while_busy(&mut self, job: &DriveJob) -> Option<(SimTime, SimTime)> {
         self.continued_segment(job)?;
         self.ramps.clear();
@@ -112,7 +112,8 @@ impl Drive {
         }
     }
 
-    /// Accepts the waiting write that continues where the current one ends, if there is one.
+    /// Accepts the first waiting request that begins where the current write ends, if it is a write
+    /// for which the drive has a place.
     pub(super) fn take_next_write(&mut self, now: SimTime) {
         let end = self.last_write.end;
         let next = self.waiting.iter().position(|job| job.request.lbn == end);

@@ -1,4 +1,4 @@
-//! The list of tracks as CSV.
+//! The tracks of a drive as CSV, divided where LBNs are remapped.
 
 use std::io::{self, BufWriter, Write};
 
@@ -14,7 +14,7 @@ pub struct LbnRun {
     pub sectors: u64,
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, which is also the head.
+    /// The surface; its head has the same number.
     pub surface: Surface,
 }
 
@@ -66,7 +66,8 @@ impl Geometry {
     }
 }
 
-/// Writes the track list as CSV: `first_lbn,sectors,cylinder,head`, one line per run.
+/// Writes the tracks as CSV: `first_lbn,sectors,cylinder,head`. There is one line for each
+/// [`LbnRun`], so a track with remapped LBNs has several.
 ///
 /// # Errors
 /// Returns the errors of the writer.

@@ -69,7 +69,7 @@ pub struct Track {
     pub sectors: u32,
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, which is also the head.
+    /// The surface; its head has the same number.
     pub surface: Surface,
     /// The number of slots around the track, each as long as a logical sector: at least `sectors`.
     pub slots: u32,
@@ -110,7 +110,7 @@ pub struct PieceCursor(Option<FoundInBranch>);
 pub struct Place {
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, which is also the head.
+    /// The surface; its head has the same number.
     pub surface: Surface,
     /// The slot, counted from the beginning of the track.
     pub slot: u32,
