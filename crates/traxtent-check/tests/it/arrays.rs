@@ -177,8 +177,8 @@ fn misaligned_members_are_recreated() {
     assert_eq!(notes[1..], [reference; 2]);
 }
 
-/// Are missing members named in a note, by our numbers and mdadm's? Is there no note if all members
-/// are given?
+/// Are missing members named in a note, by traxtent's numbers and by mdadm's? Is there no note if
+/// all members are given?
 #[test]
 fn missing_members() {
     let (_folder, paths) = members(MEMBER, &[]);

@@ -14,7 +14,7 @@ use traxtent_units::Lbn;
 
 /// 1 MiB in LBNs of 512 bytes.
 const MIB_LBNS: u64 = 2048;
-/// The capacity of the largest drives tested, 4 TB, in LBNs of 512 bytes.
+/// The upper bound on the capacity of the drives tested: 4 TB, in LBNs of 512 bytes.
 const LBNS_MAX: u64 = 4_000_000_000_000 / 512;
 
 struct Drive {
@@ -102,8 +102,8 @@ fn make_and_check(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) ->
 
 /// Does the installed mke2fs accept the list on every built-in drive of up to 4 TB, at full size
 /// and with each block size, without printing anything? Does e2fsck find no error, and does the
-/// file system record exactly the listed blocks? Outside the soak, some large drives and block
-/// sizes are left out.
+/// file system record exactly the listed blocks? Outside a soak run, all large drives but the first
+/// are left out, and blocks smaller than 4096 bytes are tried only on small drives.
 #[test]
 fn every_drive() {
     for tool in ["mke2fs", "e2fsck", "dumpe2fs"] {
@@ -111,8 +111,8 @@ fn every_drive() {
     }
     let folder = tempfile::tempdir().unwrap();
     let more = testkit::repeats(1) > 1;
-    // Drives above half a terabyte take most of the time. Outside the soak, only the first is
-    // tried.
+    // Drives of 512 GiB or more take most of the time. Outside a soak run, only the first of them
+    // is tried.
     let mut large_drives = 0;
     for drive in drives() {
         let small = drive.map.end().0 < 1 << 25;

@@ -71,8 +71,8 @@ fn truncated() {
     assert_eq!(image.wrong(), ["beyond-end"]);
 }
 
-/// Do the values read from an XFS superblock match xfs_db, and are its units checked against the
-/// array of a controller?
+/// Do the values read from an XFS superblock match xfs_db, and are its units checked against a
+/// stated array?
 #[test]
 fn xfs_matches_xfs_db() {
     let (mkfs, xfs_db) = (tool!("mkfs.xfs"), tool!("xfs_db"));
@@ -127,7 +127,7 @@ fn xfs_sector() {
     assert_eq!(wrong(&image.stack_for(&native)), [""; 0]);
 }
 
-/// Do the values read from a Btrfs superblock match its own tool?
+/// Do the values read from a Btrfs superblock match `btrfs inspect-internal dump-super`?
 #[test]
 fn btrfs_matches_dump_super() {
     let (mkfs, btrfs) = (tool!("mkfs.btrfs"), tool!("btrfs"));
@@ -193,8 +193,8 @@ fn zfs_ashift() {
     }
 }
 
-/// Is content that is only recognized by name reported by that name, other content as unknown, and
-/// an image of zeros not at all?
+/// Is content that is only recognized by name reported by that name, and other content as unknown?
+/// Is an image of zeros without warnings and without partitions?
 #[test]
 fn content_that_is_not_checked() {
     let image = Image::new(4 * MIB);

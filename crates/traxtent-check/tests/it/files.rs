@@ -152,7 +152,7 @@ fn extents_of_mounted_files_hold_the_bytes() {
         };
         let file = |name: &str| Path::new(&mount.point).join(name);
         std::fs::write(file("whole"), numbered(0, 3 * MIB as usize)).unwrap();
-        // Two files that grow alternately, each piece synced before the next, and one with holes.
+        // Three files that grow alternately, each piece synced before the next. The last has holes.
         let [one, two, holes] =
             ["one", "two", "holes"].map(|name| std::fs::File::create(file(name)).unwrap());
         for index in 0..30u64 {

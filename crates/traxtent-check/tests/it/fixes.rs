@@ -264,8 +264,8 @@ fn logical_partitions_are_left_alone() {
     }
 }
 
-/// Does the advice for a misaligned partition without free space suit its content? XFS, swap and
-/// LUKS have no commands, because they are not shrunk.
+/// Does the advice for a misaligned partition without free space after it suit its content? There
+/// are no commands for XFS, swap and LUKS, because they are not shrunk.
 #[test]
 fn contents_that_cannot_shrink() {
     let sfdisk = testkit::tool!("sfdisk");

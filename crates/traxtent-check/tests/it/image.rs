@@ -60,8 +60,7 @@ impl Image {
         examine_images(std::slice::from_ref(&self.path), stated)
     }
 
-    /// Returns the ID of the rule of each finding of at least severity warning, for the default
-    /// drive.
+    /// Returns the rule ID of each finding that is at least a warning, for the default drive.
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         wrong(&self.stack())
     }
@@ -71,7 +70,7 @@ pub(crate) fn examine_images(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
     examine_targets(paths, stated, &HostPaths::default()).expect("the images are there")
 }
 
-/// Returns the ID of the rule of each finding of at least severity warning.
+/// Returns the rule ID of each finding that is at least a warning.
 pub(crate) fn wrong(stack: &Stack) -> Vec<&'static str> {
     let findings = rules::check(stack, None).into_iter();
     let bad = findings.filter(|finding| finding.severity > traxtent_check::Severity::Info);

@@ -1,9 +1,10 @@
 //! Planned recipes, run in a guest with the real tools. `check` must report no warning or fault in
 //! the results, except about the drives themselves.
 //!
-//! The guest is an emulated machine, because md, device mapper and partitions of loop devices need
-//! their own kernel. A shell function replaces `cryptsetup`; it supplies a passphrase and uses few
-//! iterations.
+//! The guest is an emulated machine, because md, device mapper and partitions of drives need a
+//! kernel of their own. Shell functions replace some of the tools. `cryptsetup` supplies a
+//! passphrase and uses few iterations. `pvcreate`, `vgcreate` and `lvcreate` do not ask for
+//! confirmation. The others run the real programs instead of those built into busybox.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -277,8 +278,8 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
     guest.run()
 }
 
-/// Asserts that all layers are recognized, and that no warning or fault is reported, except about
-/// the drive itself.
+/// Asserts that all expected layers are found, and that no warning or fault is reported, except
+/// about the drive itself.
 fn assert_no_warnings(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     let stack = examine_targets(images, &trial.stated(), &HostPaths::default()).unwrap();
     let names: Vec<String> = stack

@@ -1,5 +1,5 @@
 //! Tables and signatures that remain from an earlier use of a drive, most of them written by real
-//! tools. No printed remedy may move or overwrite data that is still in use.
+//! tools. No printed fix may move or overwrite data that is still in use.
 
 use std::fs;
 
@@ -12,7 +12,8 @@ use crate::image::{Image, MIB, examine_images, finding, wrong};
 
 const SECTORS: u64 = 64 * MIB / 512;
 
-/// Creates an image of 64 MiB with a GPT of one partition.
+/// Creates an image of 64 MiB with a GPT. It has one partition and those that `options` of sgdisk
+/// add.
 fn gpt(sgdisk: &std::path::Path, options: &[&str]) -> Image {
     let image = Image::new(64 * MIB);
     let arguments = [&["-n", "1:2048:+8M"], options, &["@"]].concat();
@@ -64,7 +65,7 @@ fn has_partitions(stack: &Stack) -> bool {
 #[test]
 fn mbr_without_its_gpt() {
     let sgdisk = tool!("sgdisk");
-    for hybrid in [&[][..], &["-n", "2:20481:+8M", "-h", "1:2"]] {
+    for hybrid in [&[][..], &["-n", "2:20480:+8M", "-h", "1:2"]] {
         let image = gpt(&sgdisk, hybrid);
         wipe_primary(&image);
         wipe_backup(&image);
@@ -84,8 +85,8 @@ fn mbr_without_its_gpt() {
     }
 }
 
-/// Does the printed command remove a GPT from an image whose file system has replaced it, and keep
-/// the file system?
+/// Does the wipefs command in the note remove a GPT from an image on which a file system was
+/// created later, and keep the file system?
 #[test]
 fn table_under_a_file_system() {
     let (sgdisk, mke2fs, _) = (tool!("sgdisk"), tool!("mke2fs"), tool!("wipefs"));
@@ -105,8 +106,8 @@ fn table_under_a_file_system() {
     assert!(layers.any(|layer| matches!(layer.kind, Kind::Ext(_))));
 }
 
-/// Is the repair of a damaged table the only command printed, and does it repair the table if one
-/// copy is intact?
+/// If one copy of a table is damaged and the other is intact, is a repair the only command printed?
+/// Does it repair the table?
 #[test]
 fn damaged_table_is_repaired() {
     let sgdisk = tool!("sgdisk");
@@ -151,7 +152,7 @@ fn wiped_start() {
         }
         assert_eq!(image.wrong(), [""; 0], "{sectors}");
         let after = fs::read(&image.path).unwrap();
-        // Only the signature of the MBR, a random number, differs.
+        // The bytes before 446 hold boot code and the disk signature, which is a random number.
         assert!(before[446..] == after[446..], "{sectors}");
     }
 }
@@ -220,8 +221,8 @@ fn gpt_under_newer_content() {
     assert_eq!(commands(&stack), [""; 0]);
 }
 
-/// Does the advice for a remnant, the Btrfs of a drive that was partitioned later, remove only the
-/// remnant?
+/// Is a Btrfs on a drive that was partitioned later reported as a remnant? Does the wipefs command
+/// in the note remove only the remnant?
 #[test]
 fn file_system_under_a_table() {
     let (sgdisk, _) = (tool!("sgdisk"), tool!("wipefs"));
@@ -275,8 +276,8 @@ fn superblock_of_a_former_array() {
 }
 
 /// Is an md superblock of version 1.0, at the end of the drive, a remnant if newer content reaches
-/// to the end: a partition, or a file system? Is the drive still a member if its file system has
-/// the size of the array?
+/// the end of the drive: a partition, or a file system? Is the drive still a member if its file
+/// system has the size of the array?
 #[test]
 fn superblock_at_the_end() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -372,7 +373,8 @@ fn boot_sectors() {
 }
 
 /// Is an image in a format other than raw reported as such, and is this the only finding, even if
-/// the file has a GPT where a raw image would have one, and another length than the stated drive?
+/// the file has a GPT where a raw image would have one, and a length different from the stated
+/// drive's?
 #[test]
 fn images_of_other_formats() {
     let sgdisk = tool!("sgdisk");

@@ -24,7 +24,7 @@ fn page_lists_the_rules() {
     assert_eq!(listed, rules);
 }
 
-/// Do names parse to their rules, unknown names to an error, and are severities ordered?
+/// Do names parse to their rules, and are unknown names refused? Are severities ordered?
 #[test]
 fn names() {
     for rule in Rule::all() {

@@ -1,4 +1,4 @@
-//! LVM2 on loop devices: physical volumes and volume groups written by its own tools.
+//! LVM2 on loop devices: physical and logical volumes written by its own tools.
 //!
 //! `--driverloaded n` lets lvcreate write metadata on a kernel without device mapper. In this mode
 //! lvcreate refuses RAID and pools, so they are not covered here.
