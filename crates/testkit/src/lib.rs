@@ -83,8 +83,8 @@ pub fn repeats(usually: u64) -> u64 {
     usually.saturating_mul(factor)
 }
 
-/// The progress of a test that takes long in a soak run: a line every ten seconds, which bypasses
-/// the capture of test output.
+/// The progress of a test that takes a long time in a soak run: at most one line every ten seconds,
+/// which bypasses the capture of test output.
 #[derive(Debug)]
 pub struct SoakProgress {
     what: &'static str,
@@ -94,7 +94,7 @@ pub struct SoakProgress {
 }
 
 impl SoakProgress {
-    /// Starts the progress of a test that performs `of` steps; `what` names the steps.
+    /// Starts to report the progress of a test that performs `of` steps; `what` names the steps.
     pub fn new(what: &'static str, of: u64) -> SoakProgress {
         let now = Instant::now();
         SoakProgress {
@@ -105,7 +105,7 @@ impl SoakProgress {
         }
     }
 
-    /// Prints that `done` steps are complete, in a soak run and at most every ten seconds.
+    /// In a soak run, prints that `done` steps are complete, at most once every ten seconds.
     pub fn at(&self, done: u64) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if reported.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {

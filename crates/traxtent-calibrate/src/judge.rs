@@ -15,7 +15,8 @@ const NOISE_SEED: u64 = 1;
 pub struct Judgement {
     /// The number of measured requests.
     pub requests: usize,
-    /// The root mean square distance of the distributions of response times, in milliseconds.
+    /// The root mean square of the horizontal distance between the modelled and the measured
+    /// distribution of response times, in milliseconds.
     pub demerit_ms: f64,
     /// The demerit that 19 of 20 perfect models would stay below, in milliseconds.
     pub noise_p95_ms: f64,

@@ -17,7 +17,7 @@ pub struct SeekPoint {
     pub write_ms: Option<f64>,
 }
 
-/// Parses a seek file. Messages call it `file`.
+/// Parses a seek file. `file` is its name in error messages.
 ///
 /// The points are returned in the order of the file, with ascending distances.
 ///

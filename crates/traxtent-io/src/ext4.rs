@@ -1,4 +1,5 @@
-//! The exchange of blocks between files of an ext4 file system, and its free space.
+//! Exchanging blocks between files of an ext4 file system, and finding the free space of the file
+//! system.
 //!
 //! Sources: `fs/ext4/ioctl.c` and `fs/ext4/move_extent.c` of the Linux kernel for
 //! `EXT4_IOC_MOVE_EXT`; `include/uapi/linux/fsmap.h` and the manual page `ioctl_getfsmap(2)` for
@@ -61,8 +62,8 @@ pub fn exchange(
         len: count,
         ..MoveExtent::default()
     };
-    // SAFETY: the opcode and the type belong together, and the kernel writes only to `moved_len`.
-    // The donor is open, because it is borrowed.
+    // SAFETY: the opcode and the type belong together. The kernel copies the whole structure back,
+    // of which it changes only `moved_len`. The donor is open, because it is borrowed.
     #[allow(unsafe_code)]
     let result = unsafe {
         rustix::ioctl::ioctl(

@@ -58,7 +58,8 @@ pub trait Target {
         Err(TargetError::Unsupported("defect lists"))
     }
 
-    /// Switches read caching and read-ahead off, or back to their original state.
+    /// Switches read caching and read-ahead off if `on` is false. Otherwise restores their original
+    /// state.
     ///
     /// A drive may accept the command and ignore it.
     ///
@@ -87,7 +88,7 @@ pub enum TargetError {
     /// The drive does not support the request.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
-    /// A read or verification failed because the media cannot be read. The drive keeps working.
+    /// A read or a verify failed because the media cannot be read. The drive keeps working.
     #[error("{} from LBN {lbn} cannot be read", Count(sectors, "sector"))]
     Unreadable {
         /// The first sector of the request.

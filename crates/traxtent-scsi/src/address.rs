@@ -141,5 +141,5 @@ impl Address {
 /// The error for an address that a format cannot express, or for more addresses than a page can
 /// hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the format cannot express the address")]
+#[error("the format cannot express the address, or there are too many addresses")]
 pub struct NotRepresentable;

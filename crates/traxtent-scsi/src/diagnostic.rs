@@ -3,7 +3,7 @@
 //!
 //! A host sends page 40h with an address and the requested format, and receives page 40h with the
 //! result. A drive may return several addresses if a logical sector spans several physical ones. It
-//! returns no address if the place belongs to a reserved area.
+//! may return no address if the whole address lies in a reserved area.
 
 use super::address::{Address, AddressFormat, NotRepresentable};
 use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, decode_prefix, wire};
@@ -35,7 +35,8 @@ pub struct Translation {
     pub reserved_area: bool,
     /// Whether all or part of the address is in a sector that replaces another (ALTSEC).
     pub alternate_sector: bool,
-    /// Whether all or part of the address is on a track that replaces another (ALTTRK).
+    /// Whether all or part of the address is on a track that replaces another, or the drive cannot
+    /// tell whether it is (ALTTRK).
     pub alternate_track: bool,
     /// The addresses, up to 8,191.
     pub addresses: Vec<Address>,

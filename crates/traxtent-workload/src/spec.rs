@@ -44,13 +44,15 @@ pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ),
     (
         "align",
-        "where random and local requests start: at multiples of the smallest size (size, as in fio), at any sector \
-         (none), at tracks (track), or at multiples of a length; default size",
+        "where requests start: at any sector (none), at tracks (track), at multiples of a length, or at multiples of \
+         the smallest size, as in fio, except that sequential requests start where the last one ended (size); \
+         default size",
     ),
     ("offset", "length added to an aligned start; default 0"),
     (
         "seq",
-        "probability that a request starts where the last one ended; mixed only, default 0.5",
+        "probability that a request starts where the last one ended, or at the next aligned start; mixed only, \
+         default 0.5",
     ),
     (
         "local",
@@ -90,8 +92,9 @@ pub const WORKLOAD_OUTSTANDING_MAX: u32 = 65_536;
 pub enum WorkloadKind {
     /// Anywhere in the region, with equal probability.
     Random,
-    /// Each request starts where the last one ended. The first starts at the region's first LBN,
-    /// and the sequence restarts there at the region's end.
+    /// Each request starts at the first permitted LBN at or after the end of the last one. The
+    /// first starts at the region's first permitted LBN. A request that does not fit the region
+    /// restarts the sequence there.
     Sequential,
     /// Some requests are random and some sequential.
     Mixed,
@@ -169,7 +172,7 @@ pub struct WorkloadSpec {
     pub fua: f64,
     /// The sizes of requests.
     pub size: RequestSizes,
-    /// The length to whose multiples sizes are rounded up.
+    /// Sizes are rounded up to multiples of this length.
     pub size_multiple: (LengthUnit, u64),
     /// The LBNs at which requests may start.
     pub align: StartAlignment,
@@ -466,7 +469,7 @@ impl WorkloadSpec {
             _ if matches!(self.align, StartAlignment::Size | StartAlignment::None)
                 && self.offset.1 != 0 =>
             {
-                conflict("offset", "needs align=track or a length")
+                conflict("offset", "needs align=track or align=LENGTH")
             }
             _ if self.size == RequestSizes::Track && self.size_multiple.1 != 1 => {
                 conflict("round", "cannot be combined with size=track")

@@ -217,7 +217,7 @@ fn refusals_give_the_reason_in_one_line() {
         ("random,distance=4", "workload: distance: needs local"),
         (
             "random,offset=4",
-            "workload: offset: needs align=track or a length",
+            "workload: offset: needs align=track or align=LENGTH",
         ),
         ("random,fast", "workload: \"fast\": expected KEY=VALUE"),
     ] {

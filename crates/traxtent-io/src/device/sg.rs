@@ -162,9 +162,9 @@ impl Transport for SgTransport {
         // SAFETY: the command, the sense data and the data are slices that outlive the call, with
         // the lengths in the header, and `room` may be written.
         #[allow(unsafe_code)]
-        let carried = unsafe { sg_io(&self.file, &mut header) };
+        let result = unsafe { sg_io(&self.file, &mut header) };
         let completed = self.clock.now();
-        carried.map_err(|errno| self.failed(errno))?;
+        result.map_err(|errno| self.failed(errno))?;
         self.check_delivery(&header)?;
         let status = match header.status & 0x3e {
             0x00 => Status::Good,
@@ -194,7 +194,8 @@ impl Transport for SgTransport {
 }
 
 fn open(path: &Path, access: OFlags) -> Result<OwnedFd, Errno> {
-    // Without NONBLOCK, opening waits for other users of a generic node, and for media.
+    // Without NONBLOCK, opening a generic node waits while another process holds it exclusively,
+    // and opening a removable disk without media fails.
     rustix::fs::open(
         path,
         access | OFlags::CLOEXEC | OFlags::NONBLOCK,
@@ -256,7 +257,7 @@ fn version(file: &OwnedFd) -> Result<i32, Errno> {
 #[allow(unsafe_code)]
 unsafe fn sg_io(file: &OwnedFd, header: &mut SgIoHeader) -> Result<(), Errno> {
     // SAFETY: SG_IO takes this structure, uses the pointers as the caller guarantees, and keeps
-    // none of them. Without SG_FLAG_DIRECT_IO, a command that is still running after a signal fills
-    // the kernel's own memory.
+    // none of them. If a signal interrupts the call, the command continues. Without
+    // SG_FLAG_DIRECT_IO, its data then goes only to the kernel's own memory.
     unsafe { rustix::ioctl::ioctl(file, Updater::<SG_IO, SgIoHeader>::new(header)) }
 }

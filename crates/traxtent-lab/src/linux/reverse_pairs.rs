@@ -1,6 +1,6 @@
-//! Pairs of reads: a random sector, then the one before it. A drive that keeps the sectors that its
-//! head passes before the requested one already has the second sector in its buffer. Any other
-//! drive waits for most of a revolution.
+//! Pairs of reads: a random sector, then the one before it. After half of the first reads, the main
+//! drive keeps the sectors that its head passed before the requested one. The second sector is then
+//! already in its buffer. All other second reads wait for most of a revolution.
 
 use traxtent_probe::Target;
 use traxtent_units::Lbn;
@@ -17,7 +17,7 @@ const PAIRS: u64 = 10_000;
 /// The number of steps of a distribution in the figure.
 const STEPS: usize = 400;
 
-/// The right end of the figure.
+/// The time to which each curve is extended, in milliseconds.
 const SHOWN_MS: f64 = 7.0;
 
 /// The upper bound on the time of a read that has not waited for the media: the fastest drive needs
@@ -40,24 +40,24 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(times)
 }
 
-/// The share of second reads that are served immediately, and the shortest and the longest wait of
-/// the rest; then the shortest and the longest wait on [`DRIVES_WITHOUT_ZERO_LATENCY`]. Waits are
-/// in milliseconds.
+/// The share of second reads that are served immediately, and the shortest and the longest response
+/// time of the rest; then the shortest and the longest response time on
+/// [`DRIVES_WITHOUT_ZERO_LATENCY`]. Times are in milliseconds.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = second_reads(bench)?;
-    let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
+    let (at_once, slow) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
     let mut others = Vec::new();
     for name in DRIVES_WITHOUT_ZERO_LATENCY {
         others.extend(second_reads(&bench.with_drive(name)?)?);
     }
     others.sort_unstable_by(f64::total_cmp);
-    // An empty list of waits has neither a shortest nor a longest one.
+    // An empty list of times has neither a shortest nor a longest one.
     let ends = |times: &[f64]| {
         let end = |end: Option<&f64>| end.copied().unwrap_or(f64::NAN);
         [end(times.first()), end(times.last())]
     };
     let mut values = vec![at_once.len() as f64 / times.len() as f64];
-    values.extend(ends(waits));
+    values.extend(ends(slow));
     values.extend(ends(&others));
     Ok(values)
 }

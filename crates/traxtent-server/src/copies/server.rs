@@ -31,7 +31,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct WorkerMessages {
     /// Whether a request has ended since the worker last checked.
-    requested: bool,
+    request_ended: bool,
     /// Whether the worker must end.
     stop: bool,
 }
@@ -66,18 +66,18 @@ impl ReplicaVolumeServer {
     /// Carries out a request, then notifies the worker.
     fn serve<T>(&self, request: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
         let done = request(self.volume());
-        self.shared.messages().requested = true;
+        self.shared.messages().request_ended = true;
         self.shared.changed.notify_all();
         done
     }
 
     /// Converts an offset, or a number of bytes, to sectors.
-    fn at(&self, offset: u64) -> Result<Lbn, CopiesError> {
+    fn to_sectors(&self, bytes: u64) -> Result<u64, CopiesError> {
         let sector_bytes = self.volume().sector_bytes();
-        match offset.is_multiple_of(sector_bytes as u64) {
-            true => Ok(Lbn(offset / sector_bytes as u64)),
+        match bytes.is_multiple_of(sector_bytes as u64) {
+            true => Ok(bytes / sector_bytes as u64),
             false => Err(CopiesError::Length {
-                bytes: offset as usize,
+                bytes: bytes as usize,
                 sector_bytes,
             }),
         }
@@ -108,12 +108,12 @@ impl BlockService for ReplicaVolumeServer {
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
-        let at = self.at(offset)?;
+        let at = Lbn(self.to_sectors(offset)?);
         Ok(self.serve(|volume| block_on(volume.read(at, buffer)))?)
     }
 
     fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
-        let at = self.at(offset)?;
+        let at = Lbn(self.to_sectors(offset)?);
         Ok(self.serve(|volume| match fua {
             true => block_on(volume.write_through(at, &bytes)),
             false => block_on(volume.write(at, &bytes)),
@@ -121,7 +121,8 @@ impl BlockService for ReplicaVolumeServer {
     }
 
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        let at = Lbn(self.to_sectors(offset)?);
+        let sectors = Sectors(self.to_sectors(count)?);
         Ok(self.serve(|volume| {
             block_on(async {
                 volume.zero(at, sectors).await?;
@@ -132,7 +133,8 @@ impl BlockService for ReplicaVolumeServer {
 
     fn trim(&self, offset: u64, count: u64, _fua: bool) -> Result<(), ServiceError> {
         // The table entries that record a trim are durable immediately.
-        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        let at = Lbn(self.to_sectors(offset)?);
+        let sectors = Sectors(self.to_sectors(count)?);
         Ok(self.serve(|volume| block_on(volume.trim(at, sectors)))?)
     }
 
@@ -164,17 +166,17 @@ impl Shared {
                 continue;
             }
             let mut messages = self.messages();
-            if !std::mem::take(&mut messages.requested) && !messages.stop {
-                // A request that begins during the wait does not end it. The time at which work is
-                // due is therefore asked for again after the wait.
-                let until = due.map_or(Duration::MAX, |due| {
+            if !std::mem::take(&mut messages.request_ended) && !messages.stop {
+                // A request notifies the worker only when it ends. The time at which work is due
+                // may therefore have changed during the wait; the loop asks for it again.
+                let wait = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });
-                match until {
+                match wait {
                     Duration::MAX => self.changed.wait(&mut messages),
-                    until => _ = self.changed.wait_for(&mut messages, until),
+                    wait => _ = self.changed.wait_for(&mut messages, wait),
                 }
-                messages.requested = false;
+                messages.request_ended = false;
             }
             if messages.stop {
                 return;

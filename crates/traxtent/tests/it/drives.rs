@@ -41,8 +41,8 @@ fn show() {
     );
 }
 
-/// Are only assumed figures moved, each within a range that has a reason, and are the results with
-/// all of them moved at least as far apart as those with each one moved alone?
+/// Are only assumed figures moved, each for a stated reason? Does moving all of them together
+/// change the time of a read at least as much as moving any one alone?
 #[cfg(feature = "lab")]
 #[test]
 fn assumed() {
@@ -92,8 +92,8 @@ fn suggests() {
 
 /// Does a profile that `convert` writes simulate exactly like the DiskSim parameters themselves?
 ///
-/// The files contain the layouts g1, g2 and g4, several disks, and a host queue that is not FCFS.
-/// (The library's test compares the profiles of all parameter files.)
+/// The files contain the layouts g1 and g4, several disks, and a host queue that is not FCFS. (The
+/// library's test compares the profiles of all parameter files.)
 #[test]
 fn converted_drives_simulate_alike() {
     let data = shared_data!("disksim");
@@ -153,8 +153,8 @@ fn convert_keeps_files() {
     );
 }
 
-/// Can a new drive be used immediately, and a minimal profile in a file without an extension? Is a
-/// new drive refused if its file exists or its name is a path?
+/// Can a new drive be used immediately? Is a new drive refused if its file exists or its name is a
+/// path? Can a minimal profile be used in a file without an extension?
 #[test]
 fn new_drives() {
     let folder = tempfile::tempdir().unwrap();

@@ -367,7 +367,7 @@ proptest! {
         prop_assert_eq!(FormatPage::decode(found[0].bytes), format);
         prop_assert_eq!(GeometryPage::decode(found[1].bytes), geometry);
         prop_assert_eq!(CachingPage::decode(found[2].bytes), caching);
-        // The data for MODE SELECT has the same pages, without the savable bit and the lengths.
+        // The data for MODE SELECT has the same block descriptor and pages, but no savable bits.
         let back = data.encode_select(width);
         let select = ModeData::decode(width, &back).unwrap();
         prop_assert_eq!(select.blocks, data.blocks);

@@ -88,8 +88,8 @@ impl MemoryService {
         self.outstanding.lock().unwrap().peak
     }
 
-    /// Records a request, holds it if this was requested, and carries out `job` unless requests
-    /// fail.
+    /// Records a request, holds it as [`Self::hold_until`] demands, and then runs `job`, or fails
+    /// if [`Self::set_failing`] was set.
     fn serve(&self, seen: Seen, job: impl FnOnce(&mut [u8])) -> Result<(), ServiceError> {
         self.seen.lock().unwrap().push(seen);
         let mut outstanding = self.outstanding.lock().unwrap();
