@@ -74,7 +74,8 @@ pub struct Breakdown {
     pub rotation: u64,
     /// Sectors passing under the head.
     pub transfer: u64,
-    /// Transfer on the bus that does not overlap with any part above.
+    /// The transfer on the bus, and waiting for the bus before it, except while any part above takes
+    /// place.
     pub bus: u64,
 }
 

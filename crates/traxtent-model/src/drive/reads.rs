@@ -195,7 +195,7 @@ impl Drive {
         };
     }
 
-    /// Returns the read-ahead that an idle arm resumes after a hit.
+    /// Returns the read-ahead that an idle arm resumes after a hit, if the drive resumes one.
     fn resume_read_ahead(
         &mut self,
         job: &DriveJob,
