@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -134,26 +133,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(engine.run(work, jobs).report())
 }
 
-/// Starts to build the engine of a smoke run, at low priority. Returns `None` if there is no C++
-/// compiler.
-pub(crate) fn start_smoke_build() -> Option<SmokeBuild> {
-    shell::program("c++")?;
-    let build = || Engine::build(SMOKE_PROFILE, shell::background_cargo());
-    Some(SmokeBuild(std::thread::spawn(build)))
-}
-
-/// An engine that is being built.
-pub(crate) struct SmokeBuild(JoinHandle<Result<Engine>>);
-
 /// Runs every target briefly, and checks that the planted bug of every canary is found.
-pub(crate) fn smoke(build: Option<SmokeBuild>) -> Tally {
+pub(crate) fn smoke() -> Tally {
     let mut tally = Tally::default();
-    let Some(SmokeBuild(build)) = build else {
+    if shell::program("c++").is_none() {
         tally.skip("fuzzing", "c++ is not installed");
         return tally;
-    };
-    let built = build.join().unwrap_or_else(|_| bail!("the build panicked"));
-    let engine = match built {
+    }
+    let engine = match Engine::build(SMOKE_PROFILE, shell::cargo()) {
         Ok(engine) => engine,
         Err(error) => {
             tally.check("fuzz targets build", Err(error));

@@ -33,7 +33,7 @@ use clap::Parser;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
     /// Install the packages that tests use, check style and lints, run all tests, build the pure
-    /// crates from their packages, fuzz briefly
+    /// crates from their packages
     Test,
     /// Measure, and print the machine, the seed and the commit with the figures
     Bench(bench::Options),

@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: the tests at many times their usual repetitions, the checks of the Python
-//! package, the book in a browser, then long fuzzing.
+//! package, the book in a browser, the canaries of the fuzzing engine, then long fuzzing.
 
 use std::process::ExitCode;
 
@@ -27,8 +27,8 @@ pub(crate) struct Options {
 /// The number of cases that proptest tries by default.
 const USUAL_CASES: u64 = 256;
 
-/// Runs the tests, checks the Python package and the book, then fuzzes; fails if one of these steps
-/// does. If packages or tests are selected, only their tests run.
+/// Runs the tests, checks the Python package, the book and the canaries, then fuzzes; fails if one
+/// of these steps does. If packages or tests are selected, only their tests run.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     guest::prepare_kernels();
@@ -47,6 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Ok(book) => tally.add(book),
         Err(error) => tally.check("the book", Err(error)),
     }
+    tally.add(crate::fuzz::smoke());
     let tests = tally.report();
     let fuzzing = crate::fuzz::run(&options.fuzz)?;
     Ok(if tests == ExitCode::SUCCESS {

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, bail, ensure};
 
 use crate::tally::Tally;
-use crate::{cycles, fuzz, guest, packages, python, shell, suite, words};
+use crate::{cycles, guest, packages, python, shell, suite, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -23,10 +23,10 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("words", check_words());
     tally.check("imports", check_imports());
     tally.check("clippy", shell::run(&mut clippy()));
+    tally.check("the small install", shell::run(&mut small_install()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("tests");
-    // These builds run beside the tests, because tests in real time often leave the processor idle.
-    let fuzz_build = fuzz::start_smoke_build();
+    // These run beside the tests, because tests in real time often leave the processor idle.
     let environment = python::start_preparation(false);
     let packaging = std::thread::spawn(|| shell::run(&mut package()));
     match suite::run() {
@@ -38,8 +38,6 @@ pub(crate) fn run() -> Result<ExitCode> {
     heading("packages");
     let packaged = packaging.join().unwrap_or_else(|_| bail!("it panicked"));
     tally.check("the crates, packaged alone", packaged);
-    heading("fuzzing");
-    tally.add(fuzz::smoke(fuzz_build));
     Ok(tally.report())
 }
 
@@ -65,9 +63,14 @@ fn clippy() -> Command {
         "--features",
         "xtask/pages,traxtent/parquet",
     ]);
-    if shell::program("c++").is_some() {
-        cargo.args(["--features", "fuzz/engine"]);
-    }
+    cargo.args(["--", "--deny", "warnings"]);
+    cargo
+}
+
+/// Returns the command that checks the command without its features.
+fn small_install() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args(["clippy", "--package", "traxtent", "--no-default-features"]);
     cargo.args(["--", "--deny", "warnings"]);
     cargo
 }
