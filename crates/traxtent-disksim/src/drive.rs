@@ -179,7 +179,7 @@ fn mechanics(
         Some("trackSwitchPlusRotation") | None => {}
         Some(other) => warnings.push(format!(
             "{}: access time type {other} is not modelled: rotation is included",
-            place(block)
+            block.place_of("Access time type")
         )),
     }
     if block
@@ -188,7 +188,7 @@ fn mechanics(
     {
         warnings.push(format!(
             "{}: the error of the rotation speed is not modelled",
-            place(block)
+            block.place_of("Percent error in rpms")
         ));
     }
     Ok(MechanicsSpec {
@@ -446,7 +446,7 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         if flag(block, key)? {
             warnings.push(format!(
                 "{}: \"{key}\" is not modelled: partial hits wait for the arm",
-                place(block)
+                block.place_of(key)
             ));
         }
     }

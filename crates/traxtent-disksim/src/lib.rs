@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod drive;
+mod ignored;
 mod layout;
 mod parameter_source;
 mod params;

@@ -274,6 +274,21 @@ impl Block {
         Some(&param.node)
     }
 
+    /// Returns the file and line of a key, for messages; those of the block if the key is missing.
+    pub(super) fn place_of(&self, key: &str) -> String {
+        let param = self.params.iter().find(|param| param.key == key);
+        match param {
+            Some(param) => format!("{}:{}", param.node.file, param.node.line),
+            None => format!("{}:{}", self.file, self.line),
+        }
+    }
+
+    /// Returns the value of a key if it is a number. The key does not count as used.
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
+        let param = self.params.iter().find(|param| param.key == key)?;
+        param.node.f64().ok()
+    }
+
     /// Returns the value of a required key.
     ///
     /// # Errors
@@ -748,10 +763,8 @@ pub(super) fn not_modelled(
 ) -> Result<(), ParamError> {
     for (key, instead) in keys {
         if block.get_f64(key)?.is_some_and(|value| value != 0.0) {
-            warnings.push(format!(
-                "{}:{}: \"{key}\" is not modelled: {instead}",
-                block.file, block.line
-            ));
+            let place = block.place_of(key);
+            warnings.push(format!("{place}: \"{key}\" is not modelled: {instead}"));
         }
     }
     Ok(())

@@ -69,8 +69,9 @@ pub(super) const OF_DISK: &[Required] = &[
 /// The parameter that reserves a segment for writes. It is read but not applied.
 pub(super) const SEPARATE: &str = "Use separate write segment";
 
-/// The required parameters of a `disksim_bus` block that affect a simulation.
+/// The required parameters of a `disksim_bus` block that affect a simulation in DiskSim.
 pub(super) const OF_BUS: &[Required] = &[
+    ("Arbitration time", "0"),
     ("Read block transfer time", "0"),
     ("Write block transfer time", "0"),
 ];

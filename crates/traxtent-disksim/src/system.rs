@@ -1,6 +1,7 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
+use super::ignored::warn_of_ignored;
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
 use super::required::{OF_BUS, OF_DISK, OF_DRIVER, QUEUEING, warn_of_missing};
@@ -39,8 +40,8 @@ pub struct System {
     /// The mapping from a trace's devices to those of the system. Empty if the numbers are the
     /// same.
     pub devices: Vec<DeviceMap>,
-    /// Parameters of the loaded disks, of their buses and of the host that are missing, unknown,
-    /// not modelled or replaced, and notes on layouts.
+    /// Parameters of the loaded disks and of the rest of the system that are missing, unknown, not
+    /// modelled or replaced, and notes on layouts.
     pub warnings: Vec<String>,
     /// The places of the synthetic workload's parameters; `None` without such a workload.
     synthio_places: Option<SynthioPlaces>,
@@ -124,10 +125,13 @@ pub fn load_system(
         None
     };
     let (synthio, synthio_places) = synthio.unzip();
+    let devices = loader.device_maps(&names)?;
+    let buses = loader.shared_buses(&disks)?;
+    warn_of_ignored(&document, only.is_none(), &mut loader.warnings);
     Ok(System {
-        devices: loader.device_maps(&names)?,
+        devices,
         seed: loader.seed(),
-        buses: loader.shared_buses(&disks)?,
+        buses,
         warnings: loader.warnings(),
         disks,
         arrays: names.arrays,

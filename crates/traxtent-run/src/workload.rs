@@ -154,6 +154,8 @@ pub struct Trace {
     /// For a machine with one drive: the first device in the trace, once known. It is mapped to the
     /// drive.
     sole: Option<Option<u32>>,
+    /// The number of records returned so far.
+    returned: u64,
     /// The number of records for devices that the DiskSim parameters do not map.
     misplaced: u64,
 }
@@ -202,6 +204,7 @@ impl Trace {
             system: None,
             only: None,
             sole: None,
+            returned: 0,
             misplaced: 0,
         }
     }
@@ -220,7 +223,8 @@ impl Trace {
         self
     }
 
-    /// Maps the first device in the trace, whatever its number, to the only drive.
+    /// Maps the first device in the trace, whatever its number, to the only drive. Requests for
+    /// other devices are errors.
     #[must_use]
     pub fn sole(mut self, sole: bool) -> Trace {
         self.sole = sole.then_some(None);
@@ -272,14 +276,18 @@ impl Iterator for Trace {
                 (None, None) => {
                     if let Some(first) = &mut self.sole {
                         let first = *first.get_or_insert(record.device);
-                        record.device = if record.device == first {
-                            0
-                        } else {
-                            record.device.max(1)
-                        };
+                        if record.device != first {
+                            return Some(Err(TraceError::OtherDevice {
+                                number: self.returned + 1,
+                                device: record.device,
+                                first,
+                            }));
+                        }
+                        record.device = 0;
                     }
                 }
             }
+            self.returned += 1;
             return Some(Ok(record));
         }
     }
@@ -288,6 +296,10 @@ impl Iterator for Trace {
 /// Returns the error of a run for an error in a trace, with the file and the line or record.
 pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
     let path = path.display();
+    if let TraceError::OtherDevice { .. } = error {
+        let hint = "--drive adds a drive, --device selects a device";
+        return RunError::at(path, format!("{error} ({hint})"));
+    }
     let TraceError::At {
         format,
         place,

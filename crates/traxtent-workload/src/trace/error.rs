@@ -53,6 +53,18 @@ pub enum TraceError {
         /// The missing field.
         field: &'static str,
     },
+    /// A request for another device than those before it, although there is only one drive.
+    #[error(
+        "request {number} is for device {device}, those before it are for device {first}, and there is only one drive"
+    )]
+    OtherDevice {
+        /// The number of the request, counted from 1.
+        number: u64,
+        /// Its device.
+        device: u32,
+        /// The device of the first request.
+        first: u32,
+    },
     /// Bytes that fit no format.
     #[error("not a trace of a known format ({}): {reason}", names())]
     Unrecognized {

@@ -113,6 +113,22 @@ fn directories_that_refuse_files() {
     }
 }
 
+/// If a trace has requests for several devices but there is one drive, are the devices of the trace
+/// named?
+#[test]
+fn a_trace_of_several_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("two.ascii"),
+        "0.0 5 100 8 1\n1.0 5 200 8 1\n2.0 3 300 8 1\n",
+    )
+    .unwrap();
+    let answer = traxtent_in(folder.path(), &["sim", "atlas10k", "two.ascii"]);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let says = "two.ascii: request 3 is for device 3, those before it are for device 5, and there is only one drive";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
 /// Is each error in a file or on the command line reported in one line that says where it is?
 #[test]
 fn one_clear_line() {

@@ -1,0 +1,179 @@
+//! Parameters of a system outside its disks that change nothing here: warnings about those that
+//! would change something in DiskSim.
+
+use traxtent_model::profile::nearest_name;
+
+use super::params::{Block, Document};
+
+/// A parameter of a block outside the disks.
+struct SystemParameter {
+    /// The kind of the block.
+    block: &'static str,
+    key: &'static str,
+    /// If the parameter is not modelled: the value with which DiskSim behaves like the model, and
+    /// the model's behaviour.
+    not_modelled: Option<(f64, &'static str)>,
+}
+
+/// A parameter that is applied, or that changes no request's times in DiskSim either.
+const fn harmless(block: &'static str, key: &'static str) -> SystemParameter {
+    SystemParameter {
+        block,
+        key,
+        not_modelled: None,
+    }
+}
+
+const fn not_modelled(
+    block: &'static str,
+    key: &'static str,
+    neutral: f64,
+    instead: &'static str,
+) -> SystemParameter {
+    SystemParameter {
+        block,
+        key,
+        not_modelled: Some((neutral, instead)),
+    }
+}
+
+const GLOBAL: &str = "disksim_global";
+const BUS: &str = "disksim_bus";
+const CONTROLLER: &str = "disksim_ctlr";
+const DRIVER: &str = "disksim_iodriver";
+const PROCESSES: &str = "disksim_pf";
+const TRACES: &str = "disksim_iosim";
+
+/// The parameters of these kinds of blocks (`src/modules/*.modspec` in DiskSim 4.0).
+const PARAMETERS: &[SystemParameter] = &[
+    harmless(GLOBAL, "Init Seed"),
+    harmless(GLOBAL, "Real Seed"),
+    harmless(GLOBAL, "Stat definition file"),
+    harmless(GLOBAL, "Output file for trace of I/O requests simulated"),
+    not_modelled(GLOBAL, "Statistic warm-up time", 0.0, WARM_UP),
+    not_modelled(GLOBAL, "Statistic warm-up IOs", 0.0, WARM_UP),
+    harmless(BUS, "type"),
+    harmless(BUS, "Arbitration type"),
+    not_modelled(BUS, "Arbitration time", 0.0, "arbitration takes no time"),
+    harmless(BUS, "Read block transfer time"),
+    harmless(BUS, "Write block transfer time"),
+    harmless(BUS, "Print stats"),
+    not_modelled(CONTROLLER, "type", 1.0, "controllers have no cache"),
+    not_modelled(CONTROLLER, "Scale for delays", 0.0, CONTROLLER_TIME),
+    not_modelled(
+        CONTROLLER,
+        "Bulk sector transfer time",
+        0.0,
+        CONTROLLER_TIME,
+    ),
+    harmless(CONTROLLER, "Maximum queue length"),
+    harmless(CONTROLLER, "Print stats"),
+    harmless(DRIVER, "type"),
+    not_modelled(
+        DRIVER,
+        "Constant access time",
+        0.0,
+        "accesses take the time of the disks",
+    ),
+    harmless(DRIVER, "Scheduler"),
+    harmless(DRIVER, "Use queueing in subsystem"),
+    harmless(PROCESSES, "Number of processors"),
+    not_modelled(
+        PROCESSES,
+        "Process-Flow Time Scale",
+        1.0,
+        "the times of processes are not scaled",
+    ),
+    harmless(TRACES, "I/O Mappings"),
+    not_modelled(
+        TRACES,
+        "I/O Trace Time Scale",
+        1.0,
+        "the times of traces are not scaled",
+    ),
+];
+
+const WARM_UP: &str = "all requests are counted";
+const CONTROLLER_TIME: &str = "controllers take no time";
+
+/// Adds warnings about the parameters of all blocks outside the disks that have an effect in
+/// DiskSim but not here, and about unknown ones. To be called when everything else has been read.
+/// With `workload`, the parameters of the synthetic workload are included.
+pub(super) fn warn_of_ignored(document: &Document, workload: bool, warnings: &mut Vec<String>) {
+    for block in document.blocks() {
+        let known = PARAMETERS.iter().any(|one| one.block == block.kind);
+        let is_workload = matches!(block.kind.as_str(), "disksim_synthio" | PROCESSES);
+        if (known || block.kind == "disksim_synthio") && (workload || !is_workload) {
+            warn_of_block(block, warnings);
+        }
+    }
+}
+
+fn warn_of_block(block: &Block, warnings: &mut Vec<String>) {
+    for unused in block.unused() {
+        let place = format!("{}:{}", unused.file, unused.line);
+        let key = &unused.key;
+        let of_kind = || PARAMETERS.iter().filter(|one| one.block == unused.block);
+        match of_kind().find(|one| one.key == *key) {
+            Some(SystemParameter {
+                not_modelled: Some((neutral, instead)),
+                ..
+            }) => {
+                if block.number(key) != Some(*neutral) {
+                    warnings.push(format!("{place}: \"{key}\" is not modelled: {instead}"));
+                }
+            }
+            Some(_) => {}
+            None => {
+                let hint = nearest_name(key, of_kind().map(|one| one.key));
+                let hint = hint.map(|near| format!("; did you mean \"{near}\"?"));
+                warnings.push(format!(
+                    "{place}: \"{key}\" of {} is not modelled{}",
+                    unused.block,
+                    hint.unwrap_or_default()
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(text: &str) -> Vec<String> {
+        let document = Document::parse("f", text.as_bytes(), &|_| Err(String::new())).unwrap();
+        let mut warnings = Vec::new();
+        warn_of_ignored(&document, true, &mut warnings);
+        warnings
+    }
+
+    /// Is each parameter that is not modelled reported with its line, unless it has the value at
+    /// which it changes nothing?
+    #[test]
+    fn parameters_with_an_effect_are_reported() {
+        for parameter in PARAMETERS {
+            let SystemParameter { block, key, .. } = parameter;
+            let of = |value: f64| warnings(&format!("{block} B {{\n{key} = {value} }}"));
+            match parameter.not_modelled {
+                Some((neutral, instead)) => {
+                    assert_eq!(of(neutral), [""; 0]);
+                    let says = format!("f:2: \"{key}\" is not modelled: {instead}");
+                    assert_eq!(of(neutral + 0.5), [says]);
+                }
+                None => assert_eq!(of(5.0), [""; 0]),
+            }
+        }
+    }
+
+    /// Is an unknown parameter reported, with the known one that is most similar?
+    #[test]
+    fn unknown_parameters_are_reported() {
+        assert_eq!(
+            warnings("disksim_bus B { Arbitraton time = 5 }"),
+            [
+                "f:1: \"Arbitraton time\" of disksim_bus is not modelled; did you mean \"Arbitration time\"?"
+            ]
+        );
+    }
+}
