@@ -336,6 +336,15 @@ def test_the_fixture(traxtent_disk: Disk) -> None:
     assert traxtent_disk.now_ms == 0
 
 
+def test_the_fixture_can_lose_writes(traxtent_disk: Disk) -> None:
+    """Does a power cut lose writes of the fixture's own drive that were not flushed?"""
+    lost = 0
+    for seed in range(8):
+        traxtent_disk.write(8 * seed, b"new" + bytes(509))
+        lost += traxtent_disk.power_cut(seed=seed).lost
+    assert lost > 0
+
+
 def test_pictures_and_tables() -> None:
     """Does a result draw itself, and show its figures in a notebook?"""
     result = traxtent.simulate("atlas10k2", "random,size=8,count=200")

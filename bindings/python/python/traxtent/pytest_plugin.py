@@ -17,8 +17,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def traxtent_disk(request: pytest.FixtureRequest) -> Disk:
     """Return a new disk with data in memory and a virtual clock.
 
-    It is an `atlas10k2`, unless the test has the marker ``@pytest.mark.traxtent_disk("name")``.
+    It is a `toshiba-p300`, whose write cache loses data if the power is cut before a flush, unless
+    the test has the marker ``@pytest.mark.traxtent_disk("name")``.
     """
     marker = request.node.get_closest_marker("traxtent_disk")
-    drive = marker.args[0] if marker is not None and marker.args else "atlas10k2"
+    drive = marker.args[0] if marker is not None and marker.args else "toshiba-p300"
     return Disk(drive)

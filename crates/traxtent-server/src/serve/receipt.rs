@@ -464,7 +464,8 @@ impl ReceiptStatistics {
                 let excess = if modelled < JUDGED_MS {
                     format!("{:.0} us", 1000.0 * excess)
                 } else {
-                    format!("{:.2} %", 100.0 * excess / modelled)
+                    // Rounded up, so that an excess never reads like the bound itself.
+                    format!("{:.2} %", (1e4 * excess / modelled).ceil() / 100.0)
                 };
                 let deviation = format!(
                     "delivered {name} of {} is {excess} above the model's",
