@@ -754,8 +754,8 @@ mod tests {
         assert_eq!(
             late_flushes,
             [
-                "delivered p50 of flushes is 2.07 % above the model's",
-                "delivered p99 of flushes is 2.07 % above the model's"
+                "delivered p50 of flushes is 2.08 % above the model's",
+                "delivered p99 of flushes is 2.08 % above the model's"
             ]
         );
     }
@@ -776,7 +776,7 @@ mod tests {
         assert_eq!(load(2, 80.0), (vec![], vec![]));
         let (reasons, notes) = load(2, 999.0);
         assert_eq!((reasons.len(), notes.len()), (0, 1), "{reasons:?}");
-        assert!(notes[0].starts_with("delivered p50 of flushes is 12.18 % above the model's; "));
+        assert!(notes[0].starts_with("delivered p50 of flushes is 12.19 % above the model's; "));
         assert_eq!(
             load(2, 40_000.0),
             (
