@@ -113,6 +113,20 @@ pub struct AffectedShare {
     pub of: u64,
     /// The mean size of a block or an extent in bytes.
     pub bytes: u64,
+    /// Blocks or extents.
+    #[serde(skip)]
+    pub parts: AffectedParts,
+}
+
+/// The parts that a share counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AffectedParts {
+    /// Blocks of a file system.
+    Blocks,
+    /// Blocks of a file system that already excludes others from use.
+    BlocksInUse,
+    /// Extents of a file.
+    Extents,
 }
 
 /// A misaligned address, and the grid that it should lie on.

@@ -14,6 +14,9 @@ use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
+/// The number of searches of a run of tracks that must find a difference.
+const SEARCHES_MAX: u32 = 3;
+
 /// The amount of a map that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckSample {
@@ -135,7 +138,8 @@ fn moved(
     )))
 }
 
-/// Searches random runs of tracks again, up to the first difference from the map.
+/// Searches random runs of tracks again, up to the first difference from the map. A difference counts
+/// only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks like one.
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -152,47 +156,67 @@ fn by_timing(
     for start in starts {
         let expected = (start..start + run).map_while(|index| map.track(index));
         let expected: Vec<MappedTrack> = expected.collect();
-        let (Some(first), Some(last)) = (expected.first(), expected.last()) else {
-            continue;
-        };
-        let region = Region {
-            first: first.first_lbn,
-            end: last.end(),
-            aligned: true,
-        };
-        let mut wanted = expected.iter();
-        let mut moved = None;
-        let mut sink = |found: Found| {
-            let Some(track) = wanted.next() else {
-                return ControlFlow::Break(());
+        for search in 1..=SEARCHES_MAX {
+            let mut found = 0;
+            let mut count = || {
+                found += 1;
+                progress(tested + found, all);
             };
-            tested += 1;
-            progress(tested, all);
-            if u64::from(found.sectors) != track.sectors.0 {
-                moved = Some(MovedBoundary {
-                    lbn: track.end(),
-                    says: format!(
-                        "the track from LBN {} ends before LBN {}",
-                        found.first_lbn,
-                        found.first_lbn.0 + u64::from(found.sectors)
-                    ),
-                });
-                return ControlFlow::Break(());
+            let moved = search_again(&mut prober, &expected, &mut count)?;
+            if moved.is_none() || search == SEARCHES_MAX {
+                tested += found;
+                if moved.is_some() {
+                    return Ok((tested, moved));
+                }
+                break;
             }
-            ControlFlow::Continue(())
-        };
-        match prober.extract(region, Verify::Full, &mut sink) {
-            Ok(_) | Err(ProbeError::Stopped) => {}
-            Err(ProbeError::Inconsistent { lbn, problem }) => {
-                return Ok((tested, Some(MovedBoundary { lbn, says: problem })));
-            }
-            Err(error) => return Err(error),
-        }
-        if moved.is_some() {
-            return Ok((tested, moved));
         }
     }
     Ok((tested, None))
+}
+
+/// Searches a run of tracks of a map again. Returns the first difference from the map. Calls `count`
+/// for each track found.
+fn search_again(
+    prober: &mut Prober<'_>,
+    expected: &[MappedTrack],
+    count: &mut dyn FnMut(),
+) -> Result<Option<MovedBoundary>, ProbeError> {
+    let (Some(first), Some(last)) = (expected.first(), expected.last()) else {
+        return Ok(None);
+    };
+    let region = Region {
+        first: first.first_lbn,
+        end: last.end(),
+        aligned: true,
+    };
+    let mut wanted = expected.iter();
+    let mut moved = None;
+    let mut sink = |found: Found| {
+        let Some(track) = wanted.next() else {
+            return ControlFlow::Break(());
+        };
+        count();
+        if u64::from(found.sectors) != track.sectors.0 {
+            moved = Some(MovedBoundary {
+                lbn: track.end(),
+                says: format!(
+                    "the track from LBN {} ends before LBN {}",
+                    found.first_lbn,
+                    found.first_lbn.0 + u64::from(found.sectors)
+                ),
+            });
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    match prober.extract(region, Verify::Full, &mut sink) {
+        Ok(_) | Err(ProbeError::Stopped) => Ok(moved),
+        Err(ProbeError::Inconsistent { lbn, problem }) => {
+            Ok(Some(MovedBoundary { lbn, says: problem }))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns distinct numbers less than `below` in ascending order: all of them, or at most `count`

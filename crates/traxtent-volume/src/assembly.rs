@@ -234,6 +234,9 @@ pub struct Assembly {
     pub superblock: Superblock,
     /// The index of each member's device in the list given; `None` for missing members.
     pub given: Vec<Option<usize>>,
+    /// The members that are not given although they have not failed, with the state that the others
+    /// record of them.
+    pub missing: Vec<(usize, MemberState)>,
 }
 
 /// The reason why devices are not assembled. Fields named `given` are indices into the list of
@@ -384,10 +387,10 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
         }
         superblock.members[member].doubtful |= is_doubtful(pair, round);
     }
-    let mut missing: Vec<usize> = Vec::new();
+    let mut missing: Vec<(usize, MemberState)> = Vec::new();
     for (index, member) in superblock.members.iter_mut().enumerate() {
         if given[index].is_none() && member.state != MemberState::Failed {
-            missing.push(index);
+            missing.push((index, member.state));
             member.state = MemberState::Failed;
         }
     }
@@ -400,11 +403,15 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
     };
     if !enough || !missing.is_empty() && !force {
         return Err(AssemblyError::Missing {
-            members: missing,
+            members: missing.into_iter().map(|(member, _)| member).collect(),
             enough,
         });
     }
-    Ok(Assembly { superblock, given })
+    Ok(Assembly {
+        superblock,
+        given,
+        missing,
+    })
 }
 
 /// Refuses members that continued without each other.

@@ -128,6 +128,7 @@ mod tests {
     use traxtent_model::profile::builtin;
 
     use super::*;
+    use crate::finding::AffectedParts;
 
     /// Does a request lie within its track from every start, if it does from any physical sector?
     #[test]
@@ -156,6 +157,7 @@ mod tests {
     fn crossing_costs_about_a_switch() {
         let profile = builtin("atlas10k").unwrap();
         let share = |crossing, bytes| AffectedShare {
+            parts: AffectedParts::Blocks,
             crossing,
             of: 100,
             bytes,

@@ -10,7 +10,7 @@ mod contents;
 mod report;
 mod tables;
 
-use crate::finding::{Finding, Fix, Rule};
+use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{
     BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
@@ -122,7 +122,9 @@ impl FindingContext<'_> {
             | Rule::FsStart => self.move_partition(),
             Rule::PartitionEnd => self.shorten_partition(),
             Rule::LuksEnd => self.luks_end(),
-            Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => self.move_data(),
+            Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => {
+                self.move_data()
+            }
             Rule::ChunkSize => self.rechunk(),
             Rule::LuksSector => self.luks_sector(),
             Rule::FsBlock => self.larger_blocks(),
@@ -170,13 +172,25 @@ impl FindingContext<'_> {
             Rule::ArrayIncomplete if self.layer.node.is_none() => {
                 Some(note_only("name the images of all members together"))
             }
-            Rule::TrackCrossing => Some(Fix {
+            Rule::TrackCrossing => self.crossing(),
+            _ => None,
+        }
+    }
+
+    /// Returns the fix for blocks or extents that span track boundaries, if there are any.
+    fn crossing(&self) -> Option<Fix> {
+        let share = self.finding.share.filter(|share| share.crossing > 0)?;
+        match share.parts {
+            AffectedParts::Blocks => Some(Fix {
                 note:
                     "only a new file system can exclude blocks that span two tracks: copy the data away first"
                         .to_owned(),
                 commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
             }),
-            _ => None,
+            AffectedParts::BlocksInUse => None,
+            AffectedParts::Extents => Some(note_only(
+                "`traxtent file realign` moves files of a mounted ext4 file system onto whole tracks",
+            )),
         }
     }
 
@@ -511,10 +525,15 @@ impl FindingContext<'_> {
         let device = self.device_below()?;
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
-            Kind::PhysicalVolume(_) => (
-                "the data of a physical volume (pvmove them to another one if the group has room)",
-                vec![format!("pvcreate --dataalignment {}k {device}", data >> 10)],
-            ),
+            Kind::PhysicalVolume(volume) => {
+                let create = format!("pvcreate --dataalignment {}k {device}", data >> 10);
+                if let Some(group) = &volume.group {
+                    return Some(note_only(&format!(
+                        "move the data to another physical volume (pvmove), remove this one from the group {group} (vgreduce), format it anew ({create}), and add it again (vgextend); without another one, copy the data away and create the group anew"
+                    )));
+                }
+                ("a physical volume", vec![create])
+            }
             Kind::Luks(luks) => {
                 let offset = (16_u64 << 20).next_multiple_of(every) / 512;
                 let kind = if luks.version == 1 {

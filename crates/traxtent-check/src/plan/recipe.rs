@@ -220,6 +220,18 @@ impl<'a> RecipeBuilder<'a> {
 
     fn partitions(&mut self, devices: &[String]) -> Result<(), StackPlanError> {
         self.note(format!("All data on {} will be lost.", devices.join(", ")));
+        if let Some(covered) = self.properties.partly_mapped().filter(|_| self.want.tracks) {
+            let effect = match self.want.table {
+                Table::None => "no other block is left out for a track boundary",
+                Table::Gpt | Table::Mbr => "the partition ends there",
+            };
+            self.note(format!(
+                "The track map covers only LBNs {} to {} of {}, so {effect}.",
+                covered.start,
+                covered.end - 1,
+                self.properties.lbns
+            ));
+        }
         if self.want.table == Table::None {
             self.below = devices.to_vec();
             if self.properties.lowest_aligned.0 > 0 {

@@ -98,12 +98,19 @@ impl DriveProperties {
         lbn.saturating_sub(shift).div_ceil(lbns) * lbns + shift
     }
 
+    /// Returns the LBNs that the track map covers, if it does not cover the whole drive.
+    pub(super) fn partly_mapped(&self) -> Option<Range<u64>> {
+        let map = self.tracks.as_ref()?;
+        let covered = map.first().0..map.end().0;
+        (covered.start > 0 || covered.end < self.lbns).then_some(covered)
+    }
+
     /// Returns the place for one partition that is as large as possible, or `None` if the drive is
     /// too small.
     ///
     /// With tracks, it begins at the first boundary on the grid of 1 MiB or, failing that, at the
     /// first boundary that begins a physical sector, if that costs little. Otherwise it begins on
-    /// the grid of 1 MiB. It ends with a physical sector. Blocks of `block_lbns` LBNs are counted
+    /// the grid of 1 MiB. It ends with a physical sector, and at the latest where the map ends. Blocks of `block_lbns` LBNs are counted
     /// from its start, so only the boundaries that let the fewest blocks span two tracks qualify.
     pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<PartitionPlace> {
         let grain = (ALIGNMENT_BYTES / u64::from(self.logical_bytes)).max(1);
@@ -140,7 +147,9 @@ impl DriveProperties {
             (least, false, StartReason::Grid)
         };
         // The length is a number of whole MiB, which leaves the end on a physical sector.
-        let room = self.lbns.checked_sub(GPT_TAIL_LBNS + start)?;
+        let end = self.lbns.checked_sub(GPT_TAIL_LBNS)?;
+        let end = map.map_or(end, |map| end.min(map.end().0));
+        let room = end.checked_sub(start)?;
         let length = room / grain * grain;
         (length > 0).then(|| PartitionPlace {
             lbns: Lbn(start)..Lbn(start + length),
@@ -160,4 +169,32 @@ fn best_phase(map: &TrackMap, block_lbns: u64) -> u64 {
     let most = boundaries.iter().copied().max();
     let phase = boundaries.iter().position(|&count| Some(count) == most);
     phase.map_or(0, |phase| phase as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does a partition end where a map of a region ends, and with the drive if the map is complete
+    /// or tracks are not considered?
+    #[test]
+    fn a_partition_ends_with_the_map() {
+        let drive = |tracks: usize| DriveProperties {
+            name: "drive".to_owned(),
+            logical_bytes: 512,
+            physical_bytes: 512,
+            lowest_aligned: Lbn(0),
+            lbns: 1_000_000,
+            tracks: Some(Arc::new(TrackMap::from_sizes(std::iter::repeat_n(
+                1000, tracks,
+            )))),
+        };
+        let end = |drive: &DriveProperties, tracks| drive.site(tracks, None).unwrap().lbns.end.0;
+        let (part, whole) = (drive(100), drive(1000));
+        assert_eq!(part.partly_mapped(), Some(0..100_000));
+        assert_eq!(whole.partly_mapped(), None);
+        assert!(end(&part, true) <= 100_000 && end(&part, true) > 96_000);
+        assert!(end(&part, false) > 900_000);
+        assert!(end(&whole, true) > 900_000);
+    }
 }

@@ -11,7 +11,7 @@ use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
 use super::Findings;
-use crate::finding::{AffectedShare, Finding, Rule};
+use crate::finding::{AffectedParts, AffectedShare, Finding, Rule};
 use crate::stack::{Kind, LayerId, Stack};
 
 /// The tracks of the drive that holds the stack, and the files to check against them.
@@ -48,21 +48,40 @@ impl TrackCheck<'_> {
             };
             let blocks = layer.bytes / block;
             let mut crossing = self.blocks_crossing(start, block, blocks);
+            let spanning = crossing.len();
             crossing.retain(|index| !self.is_excluded(id, index.saturating_mul(block)));
+            let excluded = spanning - crossing.len();
             let crossing = crossing.len() as u64;
-            if crossing > 0 {
-                let what = format!(
-                    "{crossing} of the {blocks} blocks of {} span a track boundary ({:.2} %)",
-                    stack.title(id),
-                    100.0 * crossing as f64 / blocks as f64
-                );
-                let share = AffectedShare {
-                    crossing,
-                    of: blocks,
-                    bytes: block,
-                };
-                findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
+            let examined = self.blocks_mapped(start, block, blocks);
+            if crossing == 0 && examined == blocks {
+                continue;
             }
+            let mut what = format!(
+                "{crossing} of the {examined} blocks of {} span a track boundary ({:.2} %)",
+                stack.title(id),
+                100.0 * crossing as f64 / examined.max(1) as f64
+            );
+            if excluded > 0 && crossing > 0 {
+                what += &format!("; it excludes {excluded} others");
+            }
+            if examined < blocks {
+                what += &format!(
+                    "; {} are not examined, because the track map covers only LBNs {} to {}",
+                    blocks - examined,
+                    self.map.first(),
+                    self.map.end().0 - 1
+                );
+            }
+            let share = AffectedShare {
+                crossing,
+                of: examined,
+                bytes: block,
+                parts: match excluded {
+                    0 => AffectedParts::Blocks,
+                    _ => AffectedParts::BlocksInUse,
+                },
+            };
+            findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
         }
         self.files(stack, findings);
     }
@@ -107,6 +126,15 @@ impl TrackCheck<'_> {
         crossing
     }
 
+    /// Returns the number of blocks that lie on tracks of the map. The first block begins at byte
+    /// `start`.
+    fn blocks_mapped(&self, start: u64, block: u64, blocks: u64) -> u64 {
+        let byte = |lbn: Lbn| lbn.0.saturating_mul(self.sector_bytes);
+        let first = byte(self.map.first()).saturating_sub(start).div_ceil(block);
+        let end = byte(self.map.end()).saturating_sub(start) / block;
+        end.min(blocks).saturating_sub(first)
+    }
+
     /// Returns the byte at which each track begins, in order.
     fn boundaries(&self) -> impl Iterator<Item = u64> {
         let mut at = self.map.first().0;
@@ -140,38 +168,93 @@ impl TrackCheck<'_> {
             let Some(start) = self.start(stack, id) else {
                 continue;
             };
-            let crossing = extents
-                .iter()
-                .filter(|extent| self.is_crossed(start, &extent.bytes))
-                .count();
-            let what = format!(
-                "{crossing} of the {} extents of {file} span a track boundary ({:.0} %)",
-                extents.len(),
-                100.0 * crossing as f64 / extents.len() as f64
-            );
+            let mut counts = ExtentCounts::default();
+            for extent in &extents {
+                counts.add(self.crossing(start, &extent.bytes));
+            }
+            let short = counts.within + counts.crossing;
+            let mut what = match short {
+                0 => format!("no extent of {file} fits on a track"),
+                _ => format!(
+                    "{} of the {short} extents of {file} that fit on a track span a track boundary ({:.0} %)",
+                    counts.crossing,
+                    100.0 * counts.crossing as f64 / short as f64
+                ),
+            };
+            if counts.longer > 0 && short > 0 {
+                what += &format!("; {} are longer than a track", counts.longer);
+            }
+            if counts.unmapped > 0 {
+                what += &format!(
+                    "; {} are not examined, because the track map covers only LBNs {} to {}",
+                    counts.unmapped,
+                    self.map.first(),
+                    self.map.end().0 - 1
+                );
+            }
             let bytes: u64 = extents
                 .iter()
                 .map(|extent| extent.bytes.end.saturating_sub(extent.bytes.start))
                 .fold(0, u64::saturating_add);
             let share = AffectedShare {
-                crossing: crossing as u64,
+                crossing: counts.crossing,
                 of: extents.len() as u64,
                 bytes: bytes / extents.len() as u64,
+                parts: AffectedParts::Extents,
             };
             findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
         }
     }
 
-    fn is_crossed(&self, start: u64, bytes: &Range<u64>) -> bool {
+    /// Returns how an extent of a file system that begins at byte `start` lies on the tracks.
+    fn crossing(&self, start: u64, bytes: &Range<u64>) -> ExtentPlace {
         let lbn = |byte: u64| Lbn(start.saturating_add(byte) / self.sector_bytes.max(1));
-        let track = |lbn| self.map.track_of(lbn).map(|track| track.index);
-        match (
-            track(lbn(bytes.start)),
-            track(lbn(bytes.end.saturating_sub(1))),
-        ) {
-            (Some(first), Some(last)) => first != last,
-            _ => false,
+        let track = |lbn| self.map.track_of(lbn);
+        let last = bytes.end.saturating_sub(1);
+        let (Some(first), Some(last)) = (track(lbn(bytes.start)), track(lbn(last))) else {
+            return ExtentPlace::Unmapped;
+        };
+        let longest = first.sectors.0.max(last.sectors.0);
+        let sectors = (bytes.end - bytes.start.min(bytes.end)).div_ceil(self.sector_bytes.max(1));
+        if first.index == last.index {
+            ExtentPlace::Within
+        } else if sectors > longest {
+            ExtentPlace::Longer
+        } else {
+            ExtentPlace::Crossing
         }
+    }
+}
+
+/// The position of an extent relative to tracks.
+enum ExtentPlace {
+    /// On one track.
+    Within,
+    /// Across a boundary, although a track has room for it.
+    Crossing,
+    /// Longer than a track, so that it spans boundaries wherever it lies.
+    Longer,
+    /// Not on tracks of the map.
+    Unmapped,
+}
+
+/// The numbers of a file's extents, by position.
+#[derive(Default)]
+struct ExtentCounts {
+    within: u64,
+    crossing: u64,
+    longer: u64,
+    unmapped: u64,
+}
+
+impl ExtentCounts {
+    fn add(&mut self, place: ExtentPlace) {
+        *match place {
+            ExtentPlace::Within => &mut self.within,
+            ExtentPlace::Crossing => &mut self.crossing,
+            ExtentPlace::Longer => &mut self.longer,
+            ExtentPlace::Unmapped => &mut self.unmapped,
+        } += 1;
     }
 }
 

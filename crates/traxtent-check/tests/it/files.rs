@@ -248,3 +248,52 @@ fn excluded_blocks_do_not_cross() {
     let left = crossing(excluded.into_iter().map(|range| (id, range)).collect());
     assert_eq!(all - left, bad.len() as u64);
 }
+
+/// If the track map covers only a part of a file system, is the number of blocks that are not
+/// examined reported? Are extents longer than a track not counted as crossing, those that fit on
+/// one are, and those beyond the map reported?
+#[test]
+fn a_map_of_a_region() {
+    let mke2fs = testkit::tool!("mke2fs");
+    let image = crate::image::Image::new(64 << 20);
+    let options = ["-q", "-F", "-t", "ext4", "-b", "4096", "@"];
+    image.run(&mke2fs, &options, "");
+    let stack = image.stack();
+    let (id, _) = stack
+        .iter()
+        .find(|(_, layer)| matches!(layer.kind, traxtent_check::Kind::Ext(_)))
+        .unwrap();
+    // Tracks are a whole number of blocks, so that no block spans two.
+    let map = traxtent_map::TrackMap::from_sizes(std::iter::repeat_n(1000, 10));
+    let track = 1000 * 512;
+    let places = [
+        0..track,
+        4096..8 * track,
+        track - 4096..track + 4096,
+        20 * track..21 * track,
+    ];
+    let check = traxtent_check::rules::TrackCheck {
+        map: &map,
+        sector_bytes: 512,
+        extents: places
+            .into_iter()
+            .map(|bytes| traxtent_check::rules::Extent {
+                layer: id,
+                file: "f".to_owned(),
+                bytes,
+            })
+            .collect(),
+        excluded: Vec::new(),
+    };
+    let found = traxtent_check::rules::check(&stack, Some(&check));
+    let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+    let covers = "because the track map covers only LBNs 0 to 9999";
+    let blocks = format!(
+        "0 of the 1250 blocks of {} span a track boundary (0.00 %); 15134 are not examined, {covers}",
+        stack.title(id)
+    );
+    let extents = format!(
+        "1 of the 2 extents of f that fit on a track span a track boundary (50 %); 1 are longer than a track; 1 are not examined, {covers}"
+    );
+    assert_eq!(said, [blocks, extents]);
+}

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use testkit::{skip, tool};
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::LogicalVolume;
-use traxtent_check::{Kind, Stack};
+use traxtent_check::plan::fix::fix;
+use traxtent_check::{Kind, Rule, Stack};
 
-use crate::image::{Image, MIB, examine_images, run, wrong};
+use crate::image::{Image, MIB, examine_images, finding, run, wrong};
 
 /// Loop devices over images, detached on drop.
 struct Loops {
@@ -140,8 +141,15 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
+/// Returns the commands printed for data that does not begin at a physical sector.
+fn commands(image: &Image) -> Vec<String> {
+    let stack = image.stack();
+    let fix = fix(&finding(&stack, Rule::DataStart), &stack);
+    fix.expect("there is advice").commands
+}
+
 /// Is a physical volume reported if its data does not begin at a physical sector, or at a stripe of
-/// the array below?
+/// the array below? Is a command printed only if it works as printed, outside a volume group?
 #[test]
 fn data_start() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));
@@ -154,6 +162,12 @@ fn data_start() {
         "pvcreate --dataalignment 64k --dataalignmentoffset 3k NODES",
     );
     assert_eq!(image.wrong(), ["data-start"]);
+    assert_eq!(commands(&image).len(), 1);
+    // Without a further step, pvcreate refuses a physical volume of a group.
+    loops.lvm(&lvm, "vgcreate traxtent_test_group NODES");
+    assert_eq!(image.wrong(), ["data-start"]);
+    assert_eq!(commands(&image), [""; 0]);
+    loops.lvm(&lvm, "vgremove traxtent_test_group");
     loops.lvm(&lvm, "pvcreate -ff --dataalignment 1m NODES");
     assert_eq!(image.wrong(), [""; 0]);
     let array = StatedDrive {

@@ -61,6 +61,10 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let devices = in_place(&assembly, devices);
     let (array, devices) = laid_out(&assembly.superblock, devices)?;
     let mut status = VolumeStatus::known(&assembly.superblock, &array, &devices);
+    // A member that was not given may be whole, so it has the state that the others record.
+    for (member, state) in &assembly.missing {
+        status.members[*member].set_state(*state);
+    }
     for (member, given) in assembly.given.iter().enumerate() {
         if let Some(given) = given {
             status.members[member].set_superblocks(&pairs[*given]);

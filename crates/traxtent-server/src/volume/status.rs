@@ -105,7 +105,7 @@ pub struct MemberStatus {
     pub member: usize,
     /// The member's UUID.
     pub id: String,
-    /// The member's path, if it is present.
+    /// The member's path; `None` if it is missing, or was not given.
     pub path: Option<PathBuf>,
     /// The member's size in bytes.
     #[serde(default)]
@@ -114,7 +114,8 @@ pub struct MemberStatus {
     /// It is stated only for a volume that has just been created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_bytes: Option<u64>,
-    /// `active`, `failed` or `rebuilding`.
+    /// `active`, `failed` or `rebuilding`. If the volume is not served and the member was not given,
+    /// this is the state that the other members record.
     pub state: String,
     /// The number of stripes that have been restored during a rebuild.
     pub rebuilt_stripes: Option<u64>,
@@ -134,6 +135,15 @@ pub struct MemberStatus {
 }
 
 impl MemberStatus {
+    /// Records a state, as superblocks contain it.
+    pub(super) fn set_state(&mut self, state: MemberState) {
+        (self.state, self.rebuilt_stripes) = match state {
+            MemberState::Active => ("active".to_owned(), None),
+            MemberState::Failed => ("failed".to_owned(), None),
+            MemberState::Rebuilding(stripes) => ("rebuilding".to_owned(), Some(stripes)),
+        };
+    }
+
     /// Records the state of the superblocks.
     pub(super) fn set_superblocks(&mut self, pair: &SuperblockPair) {
         self.superblocks = Some([&pair.first, &pair.second].map(|one| match one {
@@ -185,26 +195,22 @@ impl VolumeStatus {
                 })
                 .collect(),
             members: members
-                .map(|(member, entry)| MemberStatus {
-                    member,
-                    id: entry.id.to_string(),
-                    path: devices.device(member).map(|one| one.path().to_owned()),
-                    bytes: entry.sectors.0 * u64::from(superblock.sector_bytes),
-                    unused_bytes: None,
-                    state: match entry.state {
-                        MemberState::Active => "active",
-                        MemberState::Failed => "failed",
-                        MemberState::Rebuilding(_) => "rebuilding",
-                    }
-                    .to_owned(),
-                    rebuilt_stripes: match entry.state {
-                        MemberState::Rebuilding(stripes) => Some(stripes),
-                        _ => None,
-                    },
-                    doubtful: entry.doubtful,
-                    superblocks: None,
-                    error: None,
-                    waiting_seconds: None,
+                .map(|(member, entry)| {
+                    let mut status = MemberStatus {
+                        member,
+                        id: entry.id.to_string(),
+                        path: devices.device(member).map(|one| one.path().to_owned()),
+                        bytes: entry.sectors.0 * u64::from(superblock.sector_bytes),
+                        unused_bytes: None,
+                        state: String::new(),
+                        rebuilt_stripes: None,
+                        doubtful: entry.doubtful,
+                        superblocks: None,
+                        error: None,
+                        waiting_seconds: None,
+                    };
+                    status.set_state(entry.state);
+                    status
                 })
                 .collect(),
             stale: Vec::new(),
@@ -252,8 +258,8 @@ impl VolumeStatus {
         }
     }
 
-    /// Returns whether the volume is not broken, all members are active and none is doubtful, no
-    /// data is lost, and no given device is stale or unusable.
+    /// Returns whether the volume is not broken, all members are present and active and none is
+    /// doubtful, no data is lost, and no given device is stale or unusable.
     pub fn is_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()
@@ -262,6 +268,6 @@ impl VolumeStatus {
             && self
                 .members
                 .iter()
-                .all(|member| member.state == "active" && !member.doubtful)
+                .all(|member| member.state == "active" && member.path.is_some() && !member.doubtful)
     }
 }

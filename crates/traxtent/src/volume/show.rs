@@ -246,7 +246,12 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     for member in &status.members {
         let path = member.path.as_ref();
-        let path = path.map_or("missing".to_owned(), |path| path.display().to_string());
+        // Nothing is known of the device of a member that was not given.
+        let absent = match member.state.as_str() {
+            "failed" => "missing",
+            _ => "not among these devices",
+        };
+        let path = path.map_or(absent.to_owned(), |path| path.display().to_string());
         write!(out, "  member {}: {}, {path}", member.member, member.state)?;
         if let Some(stripes) = member.rebuilt_stripes {
             let all = Count(status.stripes, "stripe");
