@@ -162,7 +162,11 @@ fn data_start() {
         "pvcreate --dataalignment 64k --dataalignmentoffset 3k NODES",
     );
     assert_eq!(image.wrong(), ["data-start"]);
-    assert_eq!(commands(&image).len(), 1);
+    let printed = commands(&image);
+    assert!(
+        printed.iter().any(|line| line.starts_with("pvcreate ")),
+        "{printed:?}"
+    );
     // Without a further step, pvcreate refuses a physical volume of a group.
     loops.lvm(&lvm, "vgcreate traxtent_test_group NODES");
     assert_eq!(image.wrong(), ["data-start"]);

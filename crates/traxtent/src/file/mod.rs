@@ -50,9 +50,9 @@ struct MapArgs {
 /// show 64 equal parts of the file; the height is the share on whole tracks.
 #[derive(clap::Args, Debug)]
 struct ShowArgs {
-    /// The files
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    /// The files, and directories whose files are shown
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
     #[command(flatten)]
     map: MapArgs,
     /// Print JSON

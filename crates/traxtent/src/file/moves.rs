@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ use traxtent_io::device::Interrupt;
 use traxtent_io::ext4::free_ranges;
 
 use super::show::{json_of, percent};
-use super::subject::{FileSystems, failure};
+use super::subject::{FileSystems, failure, files_below};
 use super::{AllocateArgs, MoveArgs, RealignArgs};
 use crate::drives::bytes;
 use crate::failure::{Failure, Result, note};
@@ -82,7 +81,7 @@ pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
 /// Runs `traxtent file realign`.
 pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.moving.map.maps)?;
-    let files = files(&args.paths)?;
+    let files = files_below(&args.paths)?;
     let stop = catch()?;
     if !args.dry_run {
         let mut tested = BTreeSet::new();
@@ -314,43 +313,6 @@ fn check_map(
         return Ok(());
     }
     verify_map(&node, &map.name, &map.file, map.is_model)
-}
-
-/// Returns the named files, and the files in named directories and below, without crossing to other
-/// file systems. A file with several names is returned once.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut known = BTreeSet::new();
-    for named in paths {
-        let fail = |error| Failure::file(named, &error);
-        let top = fs::metadata(named).map_err(fail)?;
-        let mut waiting = vec![named.clone()];
-        while let Some(path) = waiting.pop() {
-            let fail = |error| Failure::file(&path, &error);
-            // Symbolic links are followed only if `paths` names them.
-            let meta = if waiting.is_empty() && path.as_path() == named {
-                fs::metadata(&path)
-            } else {
-                fs::symlink_metadata(&path)
-            };
-            let meta = meta.map_err(fail)?;
-            if meta.is_dir() && meta.dev() == top.dev() {
-                let entries = fs::read_dir(&path).map_err(fail)?;
-                let mut entries = entries
-                    .map(|entry| entry.map(|entry| entry.path()))
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(fail)?;
-                entries.sort();
-                entries.reverse();
-                waiting.extend(entries);
-            } else if (meta.is_file() && meta.dev() == top.dev() || !top.is_dir())
-                && known.insert((meta.dev(), meta.ino()))
-            {
-                found.push(path);
-            }
-        }
-    }
-    Ok(found)
 }
 
 fn options(args: &MoveArgs) -> RealignOptions {

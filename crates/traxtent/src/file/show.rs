@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use traxtent_file::{PieceKind, Summary, file_extents, summarize};
 
 use super::ShowArgs;
-use super::subject::{FileSystems, failure};
+use super::subject::{FileSystems, failure, files_below};
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -23,7 +23,7 @@ const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 pub(super) fn run(args: &ShowArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.map.maps)?;
     let mut found = Vec::new();
-    for path in &args.files {
+    for path in &files_below(&args.paths)? {
         let fail = |error| Failure::file(path, &error);
         if !std::fs::metadata(path).map_err(fail)?.is_file() {
             return Err(Failure::at(path.display(), "not a regular file"));

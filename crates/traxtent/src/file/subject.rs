@@ -1,7 +1,9 @@
 //! The file systems that hold the named files, with the track maps of their drives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,4 +150,41 @@ pub(super) fn failure(error: FileError) -> Failure {
 
 fn at(path: &Path, error: &io::Error) -> Failure {
     Failure::file(path, error)
+}
+
+/// Returns the named files, and the files in named directories and below, without crossing to other
+/// file systems. A file with several names is returned once.
+pub(super) fn files_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut known = BTreeSet::new();
+    for named in paths {
+        let fail = |error| Failure::file(named, &error);
+        let top = fs::metadata(named).map_err(fail)?;
+        let mut waiting = vec![named.clone()];
+        while let Some(path) = waiting.pop() {
+            let fail = |error| Failure::file(&path, &error);
+            // Symbolic links are followed only if `paths` names them.
+            let meta = if waiting.is_empty() && path.as_path() == named {
+                fs::metadata(&path)
+            } else {
+                fs::symlink_metadata(&path)
+            };
+            let meta = meta.map_err(fail)?;
+            if meta.is_dir() && meta.dev() == top.dev() {
+                let entries = fs::read_dir(&path).map_err(fail)?;
+                let mut entries = entries
+                    .map(|entry| entry.map(|entry| entry.path()))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(fail)?;
+                entries.sort();
+                entries.reverse();
+                waiting.extend(entries);
+            } else if (meta.is_file() && meta.dev() == top.dev() || !top.is_dir())
+                && known.insert((meta.dev(), meta.ino()))
+            {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
 }
