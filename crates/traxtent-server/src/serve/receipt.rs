@@ -781,7 +781,7 @@ mod tests {
             load(2, 40_000.0),
             (
                 vec![
-                    "delivered p50 of flushes is 487.80 % above the model's (2 of 20002 requests)"
+                    "delivered p50 of flushes is 487.81 % above the model's (2 of 20002 requests)"
                         .to_owned()
                 ],
                 vec![]
