@@ -66,8 +66,9 @@ pub(super) struct Figures {
     boundaries_per_request: f64,
     whole_share: f64,
     outstanding: f64,
-    /// Milliseconds per request: response time, arm, rotational latency, head switch and transfer.
-    per_request_ms: [f64; 5],
+    response_ms: f64,
+    /// The milliseconds per MiB of the arm, of rotational latency, of head switches and of transfer.
+    head_ms_per_mib: [f64; 4],
 }
 
 impl Figures {
@@ -96,24 +97,25 @@ impl Figures {
             boundaries_per_request: mean(&|read| tracks.crossed(read) as f64),
             whole_share: whole / bytes,
             outstanding: sum(&response) / (end - begin).max(1e-9),
-            per_request_ms: [
-                mean(&response),
-                mean(&|read| read.arm_ms),
-                mean(&|read| read.rotation_ms),
-                mean(&|read| read.head_switch_ms),
-                mean(&|read| read.transfer_ms),
-            ],
+            response_ms: mean(&response),
+            head_ms_per_mib: [
+                sum(&|read| read.arm_ms),
+                sum(&|read| read.rotation_ms),
+                sum(&|read| read.head_switch_ms),
+                sum(&|read| read.transfer_ms),
+            ]
+            .map(|ms| ms / (bytes / 1_048_576.0)),
         }
     }
 }
 
-/// Returns the tables of a group, in Markdown: one of times and requests, one of the parts of the
-/// service time.
+/// Returns the tables of a group, in Markdown: one of times and requests, one of what the heads
+/// spend their time on.
 pub(super) fn table(group: &Group, runs: &[Vec<Run>]) -> String {
     let mut text = format!(
         "\n{}:\n\n| | seconds, all runs | mean | change | requests | KiB per request | boundaries \
-         crossed per request | bytes in requests of whole tracks | outstanding |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         crossed per request | bytes in requests of whole tracks | outstanding | response time |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
         group.name
     );
     let mean = |runs: &[Run], of: &dyn Fn(&Run) -> f64| {
@@ -132,7 +134,7 @@ pub(super) fn table(group: &Group, runs: &[Vec<Run>]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {seconds:.2} | {change} | {:.0} | {:.0} | {:.2} | {:.0} % | {:.1} |",
+            "| {} | {} | {seconds:.2} | {change} | {:.0} | {:.0} | {:.2} | {:.0} % | {:.1} | {:.1} ms |",
             job.label,
             all.join(", "),
             mean(runs, &|run| run.figures.requests),
@@ -140,16 +142,17 @@ pub(super) fn table(group: &Group, runs: &[Vec<Run>]) -> String {
             mean(runs, &|run| run.figures.boundaries_per_request),
             100.0 * mean(runs, &|run| run.figures.whole_share),
             mean(runs, &|run| run.figures.outstanding),
+            mean(runs, &|run| run.figures.response_ms),
         );
     }
     text.push_str(
-        "\n| milliseconds per request | response time | seek and settle | rotational latency | \
-         head switch | transfer |\n|---|---|---|---|---|---|\n",
+        "\n| milliseconds per MiB | seek and settle | rotational latency | head switch | transfer |\n\
+         |---|---|---|---|---|\n",
     );
     for (job, runs) in group.jobs.iter().zip(runs) {
-        let parts = [0, 1, 2, 3, 4].map(|part| {
-            let ms = mean(runs, &|run| run.figures.per_request_ms[part]);
-            format!("{ms:.2}")
+        let parts = [0, 1, 2, 3].map(|part| {
+            let ms = mean(runs, &|run| run.figures.head_ms_per_mib[part]);
+            format!("{ms:.1}")
         });
         let _ = writeln!(text, "| {} | {} |", job.label, parts.join(" | "));
     }
