@@ -152,7 +152,8 @@ fn by_timing(
     let starts = drawn((tracks - run) as u64 + 1, sample.runs, rng);
     let all = (starts.len() * run) as u64;
     let mut prober = Prober::start(Algorithm::Angle, target)?;
-    let mut tested = 0;
+    // Progress does not go back if a run is searched again.
+    let (mut tested, mut reported) = (0, 0);
     for start in starts {
         let expected = (start..start + run).map_while(|index| map.track(index));
         let expected: Vec<MappedTrack> = expected.collect();
@@ -160,7 +161,10 @@ fn by_timing(
             let mut found = 0;
             let mut count = || {
                 found += 1;
-                progress(tested + found, all);
+                if tested + found > reported {
+                    reported = tested + found;
+                    progress(reported, all);
+                }
             };
             let moved = search_again(&mut prober, &expected, &mut count)?;
             if moved.is_none() || search == SEARCHES_MAX {
