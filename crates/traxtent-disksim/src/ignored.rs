@@ -43,6 +43,7 @@ const CONTROLLER: &str = "disksim_ctlr";
 const DRIVER: &str = "disksim_iodriver";
 const PROCESSES: &str = "disksim_pf";
 const TRACES: &str = "disksim_iosim";
+const WORKLOAD: &str = "disksim_synthio";
 
 /// The parameters of these kinds of blocks (`src/modules/*.modspec` in DiskSim 4.0).
 const PARAMETERS: &[SystemParameter] = &[
@@ -84,6 +85,13 @@ const PARAMETERS: &[SystemParameter] = &[
         1.0,
         "the times of processes are not scaled",
     ),
+    harmless(WORKLOAD, "Number of I/O requests to generate"),
+    harmless(WORKLOAD, "Maximum time of trace generated"),
+    harmless(WORKLOAD, "System call/return with each request"),
+    // They are read only if there are system calls; otherwise they change nothing.
+    harmless(WORKLOAD, "Think time from call to request"),
+    harmless(WORKLOAD, "Think time from request to return"),
+    harmless(WORKLOAD, "Generators"),
     harmless(TRACES, "I/O Mappings"),
     not_modelled(
         TRACES,
@@ -102,8 +110,8 @@ const CONTROLLER_TIME: &str = "controllers take no time";
 pub(super) fn warn_of_ignored(document: &Document, workload: bool, warnings: &mut Vec<String>) {
     for block in document.blocks() {
         let known = PARAMETERS.iter().any(|one| one.block == block.kind);
-        let is_workload = matches!(block.kind.as_str(), "disksim_synthio" | PROCESSES);
-        if (known || block.kind == "disksim_synthio") && (workload || !is_workload) {
+        let is_workload = matches!(block.kind.as_str(), WORKLOAD | PROCESSES);
+        if known && (workload || !is_workload) {
             warn_of_block(block, warnings);
         }
     }

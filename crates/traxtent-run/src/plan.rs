@@ -66,16 +66,22 @@ impl SweepPlan {
     pub fn cases_on(&self, machine: &Machine, drive: Option<&str>) -> Result<Vec<Case>> {
         Setting::check_all(&self.settings)?;
         let workload = self.workload(machine)?;
-        let seeds = self.seeds(&workload, machine.seed)?;
         let case = |set: Point| {
             let (mut machine, mut workload) = (machine.clone(), workload.clone());
+            let is_seed = |(key, _): &(String, String)| key == "workload.seed";
+            if self.seed.is_some() && set.iter().any(is_seed) {
+                return Err(RunError::input(
+                    "--seed and --set workload.seed exclude each other",
+                ));
+            }
             for (key, value) in &set {
                 match key.strip_prefix("workload.") {
                     Some(key) => workload.set(key, value)?,
                     None => machine.set(key, value)?,
                 }
             }
-            let runs = seeds.iter().map(|&seed| SimulationRun {
+            let seeds = self.seeds(&workload, machine.seed)?;
+            let runs = seeds.into_iter().map(|seed| SimulationRun {
                 machine: machine.clone(),
                 workload: workload.clone(),
                 seed,

@@ -263,7 +263,9 @@ impl Iterator for Trace {
                 Ok(record) => record,
                 Err(error) => return Some(Err(error)),
             };
-            match (self.only, &self.system) {
+            // The devices of a request log are those of the system already.
+            let is_log = self.reader.format() == TraceFormat::RequestLog;
+            match (self.only, self.system.as_ref().filter(|_| !is_log)) {
                 (Some(only), _) if record.device != only => continue,
                 (Some(_), _) => record.device = 0,
                 (None, Some(system)) => match system.map_record(record) {

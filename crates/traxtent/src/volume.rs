@@ -144,7 +144,7 @@ fn map(args: &Map) -> Result<()> {
         ..Identity::default()
     };
     let mut out = output::stdout();
-    MapFile::new(identity, MapSource::Model, found.chunk_map()).write(&mut out)?;
+    MapFile::new(identity, MapSource::List, found.chunk_map()).write(&mut out)?;
     output::finish(out)
 }
 

@@ -237,6 +237,26 @@ fn parameter_files(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
+/// Do DiskSim's own systems give no warning about parameters of their buses, controllers, drivers
+/// and workloads? All of these have values that change nothing.
+#[test]
+fn systems_without_further_parameters() {
+    for path in parameter_files(&testkit::shared_data!("disksim")) {
+        let name = path.to_str().unwrap();
+        let Ok(system) = load_system(name, &read(name).unwrap(), None, &read) else {
+            continue;
+        };
+        for warning in system.warnings {
+            let names =
+                |kind: &&str| warning.contains(&format!("of disksim_{kind} is not modelled"));
+            let kinds = [
+                "global", "bus", "ctlr", "iodriver", "pf", "iosim", "synthio",
+            ];
+            assert!(!kinds.iter().any(|kind| names(&kind)), "{warning}");
+        }
+    }
+}
+
 /// Does the text of every readable drive parse to an equal profile, and does every value have an
 /// origin? Does the origin of the rotation speed name DiskSim and the parameter?
 #[test]

@@ -97,10 +97,10 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     let rule = rule(&layer.kind, grid.unit);
     let by = grid.offset(at);
     let line = match grid.unit {
-        GridUnit::Physical => "physical sector",
-        GridUnit::Chunk => "chunk",
-        GridUnit::Stripe => "full stripe",
-        GridUnit::Erase => "erase block",
+        GridUnit::Physical => "a physical sector",
+        GridUnit::Chunk => "a chunk",
+        GridUnit::Stripe => "a full stripe",
+        GridUnit::Erase => "an erase block",
     };
     let begins = if matches!(layer.kind, Kind::Partition(_)) {
         "begins"
@@ -108,7 +108,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
         "has its data"
     };
     let mut what = format!(
-        "{} {begins} at byte {at} of {}, {} into a {line} of {}",
+        "{} {begins} at byte {at} of {}, {} into {line} of {}",
         stack.title(id),
         stack.layer(grid.layer).name,
         bytes(by),

@@ -170,7 +170,7 @@ impl TrackCheck<'_> {
             };
             let mut counts = ExtentCounts::default();
             for extent in &extents {
-                counts.add(self.crossing(start, &extent.bytes));
+                counts.add(self.crossing(start, &extent.bytes), &extent.bytes);
             }
             let short = counts.within + counts.crossing;
             let mut what = match short {
@@ -192,14 +192,10 @@ impl TrackCheck<'_> {
                     self.map.end().0 - 1
                 );
             }
-            let bytes: u64 = extents
-                .iter()
-                .map(|extent| extent.bytes.end.saturating_sub(extent.bytes.start))
-                .fold(0, u64::saturating_add);
             let share = AffectedShare {
                 crossing: counts.crossing,
-                of: extents.len() as u64,
-                bytes: bytes / extents.len() as u64,
+                of: short,
+                bytes: counts.short_bytes / short.max(1),
                 parts: AffectedParts::Extents,
             };
             findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
@@ -245,10 +241,16 @@ struct ExtentCounts {
     crossing: u64,
     longer: u64,
     unmapped: u64,
+    /// The size of the extents that fit on a track.
+    short_bytes: u64,
 }
 
 impl ExtentCounts {
-    fn add(&mut self, place: ExtentPlace) {
+    fn add(&mut self, place: ExtentPlace, bytes: &Range<u64>) {
+        if matches!(place, ExtentPlace::Within | ExtentPlace::Crossing) {
+            let bytes = bytes.end.saturating_sub(bytes.start);
+            self.short_bytes = self.short_bytes.saturating_add(bytes);
+        }
         *match place {
             ExtentPlace::Within => &mut self.within,
             ExtentPlace::Crossing => &mut self.crossing,

@@ -96,7 +96,7 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
 }
 
 /// The advice for a map that timing could not test.
-const BUSY_MACHINE: &str = "on a busy machine, noise from other programs hides the rotation: stop them, or run this command under `chrt --fifo 20`";
+pub(super) const BUSY_MACHINE: &str = "on a busy machine, noise from other programs hides the rotation: stop them, or run this command under `chrt --fifo 20`";
 
 /// The result of a check.
 pub(super) struct Report {

@@ -12,6 +12,7 @@ use traxtent_server::remaining_time::time_left;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 use super::Args;
+use super::check::BUSY_MACHINE;
 use super::checkpoint::{Checkpoint, resume_with};
 use super::estimate::FirstTracks;
 use super::meter::{ProbeMeter, cpu_seconds};
@@ -173,11 +174,15 @@ pub(super) fn run(
                 // A scan searches many places at once. Until these searches meet, it passes on only
                 // the tracks of the first place, which say nothing about the rest.
                 if let Some(estimate) = estimate.filter(|_| algorithm != Algorithm::Scan) {
+                    let left = time_left(estimate.time);
+                    let about = if left.starts_with("less") {
+                        ""
+                    } else {
+                        "about "
+                    };
                     note(format!(
-                        "{}: about {} more requests; about {}",
-                        plan.name,
-                        estimate.requests,
-                        time_left(estimate.time)
+                        "{}: about {} more requests; {about}{left}",
+                        plan.name, estimate.requests
                     ));
                 }
                 ControlFlow::Continue(())
@@ -271,7 +276,9 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
     let name = &plan.name;
     let why = match error {
         _ if meter.stopped() => format!("{name}: stopped"),
-        ProbeError::NotRotating(_) => return Failure::Finding(format!("{name}: {error}")),
+        ProbeError::NotRotating(_) => {
+            return Failure::Finding(format!("{name}: {error}; {BUSY_MACHINE}"));
+        }
         ProbeError::Target(TargetError::Unsupported(_)) => {
             return Failure::Io(format!("{name}: {error}"));
         }

@@ -7,6 +7,7 @@ use traxtent_run::{Case, Summary};
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
+use super::report::workload_of;
 use crate::failure::{Failure, Result};
 use crate::plot;
 
@@ -35,7 +36,7 @@ pub(crate) fn draw(
     axes: Axes,
 ) -> Result<()> {
     let first = &cases[0].runs[0];
-    let workload = first.workload.describe();
+    let workload = workload_of(cases);
     let target = &first.machine.target;
     let seeds = cases[0].runs.len();
     let mut distributions: Vec<Distribution> = cases

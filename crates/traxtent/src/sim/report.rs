@@ -70,7 +70,7 @@ impl Report<'_> {
         let same =
             |case: &Case| case.set != first.set || case.runs[0].workload.describe() == workload;
         if self.cases.iter().all(same) {
-            writeln!(out, "workload    {workload}")?;
+            writeln!(out, "workload    {}", workload_of(self.cases))?;
         }
         match &first.runs[..] {
             _ if !run.workload.is_seeded() => {}
@@ -128,4 +128,26 @@ impl Report<'_> {
         }
         table
     }
+}
+/// Describes the workload of all cases. `…` stands for a value that differs between them.
+pub(super) fn workload_of(cases: &[Case]) -> String {
+    let first = &cases[0];
+    let differs = |key: &str, value: &str| {
+        let other = |(of, other): &(String, String)| of == key && other != value;
+        cases.iter().any(|case| case.set.iter().any(other))
+    };
+    let swept: Vec<&str> = first
+        .set
+        .iter()
+        .filter(|(key, value)| differs(key, value))
+        .filter_map(|(key, _)| key.strip_prefix("workload."))
+        .collect();
+    let description = first.runs[0].workload.describe();
+    let shown = description
+        .split(',')
+        .map(|part| match part.split_once('=') {
+            Some((key, _)) if swept.contains(&key) => format!("{key}=…"),
+            _ => part.to_owned(),
+        });
+    shown.collect::<Vec<_>>().join(",")
 }

@@ -58,6 +58,57 @@ fn rows() {
     assert_eq!(text.lines().count(), 5 + 6);
 }
 
+/// Does a sweep of seeds have the results of these seeds? Does the head of a sweep of the workload
+/// leave out what differs between the rows?
+#[test]
+fn seeds_and_the_head() {
+    let mean = |row: &serde_json::Value| row["response_ms"]["mean"].as_f64().unwrap();
+    let set = ["sim", "atlas10k", SMALL, "--set", "workload.seed=3,4"];
+    let rows = json(&[&set[..], &["--json"]].concat());
+    for (row, seed) in [(0, "3"), (1, "4")] {
+        let one = json(&["sim", "atlas10k", SMALL, "--seed", seed, "--json"]);
+        assert_eq!(mean(&rows[row]), mean(&one), "seed {seed}");
+    }
+    let both = [&set[..], &["--seed", "1"]].concat();
+    assert_eq!(traxtent(&both).status, 2);
+    let line = "random,count=500,outstanding=4";
+    let text = prints(&[
+        "sim",
+        "atlas10k",
+        line,
+        "--set",
+        "workload.outstanding=4,64",
+    ]);
+    assert!(
+        text.contains("workload    random,count=500,outstanding=…\n"),
+        "{text}"
+    );
+}
+
+/// Is a log replayed on the drives that it names, although the parameters map a trace's devices?
+#[test]
+fn a_log_is_not_mapped() {
+    let data = testkit::shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let [head, log] = ["head.trace", "log.csv"].map(|name| {
+        let path = folder.path().join(name);
+        path.to_str().unwrap().to_owned()
+    });
+    let trace = fs::read_to_string(data.join("ascii.trace")).unwrap();
+    let lines: Vec<&str> = trace.lines().take(2000).collect();
+    fs::write(&head, lines.join("\n") + "\n").unwrap();
+    let parameters = format!("disksim:{}", data.join("ascii.parv").display());
+    let run = |trace: &str, more: &[&str]| {
+        let result = json(&[&["sim", &parameters, trace, "--json", "--quiet"], more].concat());
+        (
+            result["requests"].clone(),
+            result["response_ms"]["mean"].clone(),
+        )
+    };
+    let first = run(&head, &["--log", &log]);
+    assert_eq!(run(&log, &[]), first);
+}
+
 /// Is a note printed for a sweep of schedulers or queue depths only if it has no effect? Does the
 /// note name the reason?
 #[test]
