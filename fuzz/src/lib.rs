@@ -5,8 +5,8 @@
 //! [`TARGETS`], and put a few small inputs by hand into `corpus/NAME/`. Words of the format may go
 //! into `corpus/NAME.dict`, one quoted word per line.
 //!
-//! `cargo xtask fuzz` searches for inputs, guided by coverage; `cargo test` replays the corpora, and
-//! inputs that are changed at random.
+//! `cargo xtask fuzz` searches for inputs, guided by coverage; `cargo test` replays the corpora,
+//! and inputs that are changed at random.
 
 mod canary;
 mod targets;

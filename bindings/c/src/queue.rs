@@ -74,8 +74,8 @@ pub struct Breakdown {
     pub rotation: u64,
     /// Sectors passing under the head.
     pub transfer: u64,
-    /// The transfer on the bus, and waiting for the bus before it, except while any part above takes
-    /// place.
+    /// The transfer on the bus, and waiting for the bus before it, except while any part above
+    /// takes place.
     pub bus: u64,
 }
 

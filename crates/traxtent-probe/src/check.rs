@@ -138,8 +138,9 @@ fn moved(
     )))
 }
 
-/// Searches random runs of tracks again, up to the first difference from the map. A difference counts
-/// only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks like one.
+/// Searches random runs of tracks again, up to the first difference from the map. A difference
+/// counts only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks like
+/// one.
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -179,8 +180,8 @@ fn by_timing(
     Ok((tested, None))
 }
 
-/// Searches a run of tracks of a map again. Returns the first difference from the map. Calls `count`
-/// for each track found.
+/// Searches a run of tracks of a map again. Returns the first difference from the map. Calls
+/// `count` for each track found.
 fn search_again(
     prober: &mut Prober<'_>,
     expected: &[MappedTrack],

@@ -115,7 +115,8 @@ impl Capacity {
         })
     }
 
-    /// The number of bytes in a physical sector, or in a logical one if that number exceeds 32 bits.
+    /// The number of bytes in a physical sector, or in a logical one if that number exceeds 32
+    /// bits.
     pub fn physical_bytes(&self) -> u32 {
         2u32.checked_pow(self.physical_exponent.into())
             .and_then(|ratio| ratio.checked_mul(self.logical_bytes))

@@ -110,8 +110,9 @@ impl DriveProperties {
     ///
     /// With tracks, it begins at the first boundary on the grid of 1 MiB or, failing that, at the
     /// first boundary that begins a physical sector, if that costs little. Otherwise it begins on
-    /// the grid of 1 MiB. It ends with a physical sector, and at the latest where the map ends. Blocks of `block_lbns` LBNs are counted
-    /// from its start, so only the boundaries that let the fewest blocks span two tracks qualify.
+    /// the grid of 1 MiB. It ends with a physical sector, and at the latest where the map ends.
+    /// Blocks of `block_lbns` LBNs are counted from its start, so only the boundaries that let the
+    /// fewest blocks span two tracks qualify.
     pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<PartitionPlace> {
         let grain = (ALIGNMENT_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();

@@ -65,8 +65,8 @@ pub enum Fault {
         /// `for`: the duration of this behaviour. Default: permanently.
         length: Option<Span>,
     },
-    /// `lying-fua`: a write with force unit access takes its usual time, but is no more durable than
-    /// any other write.
+    /// `lying-fua`: a write with force unit access takes its usual time, but is no more durable
+    /// than any other write.
     LyingFua {
         /// `for`: the duration of this behaviour. Default: permanently.
         length: Option<Span>,

@@ -22,8 +22,8 @@ pub struct Breakdown {
     pub rotation: Span,
     /// Sectors passing under the head.
     pub transfer: Span,
-    /// The transfer on the bus, and waiting for the bus before it, except while any part above takes
-    /// place.
+    /// The transfer on the bus, and waiting for the bus before it, except while any part above
+    /// takes place.
     pub bus: Span,
 }
 

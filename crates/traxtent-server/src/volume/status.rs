@@ -114,8 +114,8 @@ pub struct MemberStatus {
     /// It is stated only for a volume that has just been created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_bytes: Option<u64>,
-    /// `active`, `failed` or `rebuilding`. If the volume is not served and the member was not given,
-    /// this is the state that the other members record.
+    /// `active`, `failed` or `rebuilding`. If the volume is not served and the member was not
+    /// given, this is the state that the other members record.
     pub state: String,
     /// The number of stripes that have been restored during a rebuild.
     pub rebuilt_stripes: Option<u64>,

@@ -482,7 +482,7 @@ fn mounted_files() {
         .find(of_file)
         .expect("a finding of the file");
     assert_eq!(found["rule"], "track-crossing");
-    // 20 MiB are more than a hundred tracks of this drive, so at least one extent is longer than one.
+    // 20 MiB are more than a hundred tracks of this drive, so some extent is longer than a track.
     let what = found["what"].as_str().unwrap();
     assert!(
         what.starts_with("no extent of ") || what.contains(" longer than a track"),

@@ -67,7 +67,7 @@ pub(super) struct Figures {
     whole_share: f64,
     outstanding: f64,
     response_ms: f64,
-    /// The milliseconds per MiB of the arm, of rotational latency, of head switches and of transfer.
+    /// The milliseconds per MiB of the arm, rotational latency, head switches and transfer.
     head_ms_per_mib: [f64; 4],
 }
 
