@@ -126,8 +126,8 @@ typedef struct traxtent_breakdown {
   uint64_t rotation;
   // Sectors passing under the head.
   uint64_t transfer;
-  // The transfer on the bus, and waiting for the bus before it, except while any part above takes
-  // place.
+  // The transfer on the bus, and waiting for the bus before it, except while any part above
+  // takes place.
   uint64_t bus;
 } traxtent_breakdown;
 
