@@ -28,4 +28,4 @@ def test_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_number_of_drives() -> None:
     """Are there as many drives as the page says?"""
-    assert f"{len(traxtent.drives())} drives" in PAGE.read_text().replace("\n", " ")
+    assert f"{len(traxtent.drives())} built-in drives" in PAGE.read_text().replace("\n", " ")
