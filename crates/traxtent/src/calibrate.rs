@@ -12,7 +12,7 @@ use traxtent_model::profile::Profile;
 use traxtent_run::validation::ClassVerdict;
 use traxtent_run::{Machine, Observer as _, TracePlan, simulation_error, trace_error};
 
-use crate::drives::{commented, write_new};
+use crate::drives::{check_new, commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
 use crate::machine::{Printer, TARGET_HELP, load};
 use crate::output;
@@ -178,6 +178,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let inputs = machine.files().map(Path::to_owned).collect::<Vec<_>>();
     let inputs = inputs.iter().chain(&args.traces).map(PathBuf::as_path);
     overwrite::check(inputs, &[("--out", args.out.as_deref())])?;
+    if let Some(path) = &args.out {
+        check_new(path, args.force)?;
+    }
     let traces = read_traces(args, &machine)?;
     let drive = machine.only_drive()?;
     check_keys(args, &drive.profile)?;

@@ -296,9 +296,15 @@ pub(crate) fn commented(profile: &Profile, heading: &str) -> String {
 
 /// Writes a profile to a new file. An existing file is replaced only with `force`.
 pub(crate) fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
+    check_new(path, force)?;
+    output::write(path, text.as_bytes())
+}
+
+/// Refuses the path of an existing file, unless `force` is set. Long work calls this first.
+pub(crate) fn check_new(path: &Path, force: bool) -> Result<()> {
     if !force && path.is_file() {
         let what = "already exists; use --force to replace it";
         return Err(Failure::at(path.display(), what));
     }
-    output::write(path, text.as_bytes())
+    Ok(())
 }

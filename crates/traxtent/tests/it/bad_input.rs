@@ -113,6 +113,31 @@ fn directories_that_refuse_files() {
     }
 }
 
+/// Is an existing profile refused before anything is calibrated, and kept?
+#[test]
+fn an_existing_profile_is_refused_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("mine.toml");
+    fs::write(&profile, "mine").unwrap();
+    let words = [
+        "calibrate",
+        "atlas10k",
+        "absent.trace",
+        "--out",
+        "mine.toml",
+    ];
+    let answer = traxtent_in(folder.path(), &words);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("mine.toml: already exists; use --force"),
+        "{}",
+        answer.err
+    );
+    assert_eq!(fs::read_to_string(&profile).unwrap(), "mine");
+}
+
 /// If a trace has requests for several devices but there is one drive, are the devices of the trace
 /// named?
 #[test]
