@@ -12,7 +12,7 @@ use super::loop_device::LoopDevice;
 use super::mount_point::{FILE_SYSTEM_TYPE, unmount};
 use super::mount_table::{MountEntry, mounted_at};
 
-/// Removes the leftovers of killed servers at a directory, which must be a real path.
+/// Removes the leftovers of killed servers at a directory, whose path must be canonical.
 ///
 /// # Errors
 /// Returns an error if the mounts cannot be read, if anything else is mounted there, or if a

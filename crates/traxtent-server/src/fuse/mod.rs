@@ -60,7 +60,7 @@ impl Mount {
             path: directory.to_owned(),
             error,
         };
-        let directory = real_path(directory).map_err(failed)?;
+        let directory = canonical_path(directory).map_err(failed)?;
         leftovers::remove(&directory)?;
         if fs::read_dir(&directory).map_err(failed)?.next().is_some() {
             return Err(FuseError::NotEmpty { path: directory });
@@ -127,9 +127,9 @@ impl Mount {
     }
 }
 
-/// Returns the path of a directory without links. A mount without a server cannot be resolved, but
-/// its parent can.
-fn real_path(directory: &Path) -> io::Result<PathBuf> {
+/// Returns the canonical path of a directory, with all symbolic links resolved. A mount whose
+/// server has ended cannot be resolved, but its parent can.
+fn canonical_path(directory: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(directory) {
         Err(error) if leftovers::is_disconnected(&error) => {
             let absolute = std::path::absolute(directory)?;

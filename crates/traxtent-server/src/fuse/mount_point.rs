@@ -49,8 +49,8 @@ pub(super) struct MountPoint {
 }
 
 impl MountPoint {
-    /// Mounts a file system at a directory, which must be a real path. Also returns the connection
-    /// to the kernel.
+    /// Mounts a file system at a directory, whose path must be canonical. Also returns the
+    /// connection to the kernel.
     pub(super) fn mount(
         directory: &Path,
         read_only: bool,
@@ -72,7 +72,8 @@ impl MountPoint {
         &self.directory
     }
 
-    /// Unmounts the file system, unless somebody already has.
+    /// Unmounts the file system. Does nothing if the mount at the directory is not known to be this
+    /// one.
     pub(super) fn unmount(&self) -> Result<(), FuseError> {
         if self.is_ours() {
             unmount(&self.directory)

@@ -28,7 +28,7 @@ pub(super) fn mounts() -> io::Result<Vec<MountEntry>> {
         .collect())
 }
 
-/// Returns the mount that is visible at a directory, which must be a real path.
+/// Returns the mount that is visible at a directory, whose path must be canonical.
 pub(super) fn mounted_at(directory: &Path) -> io::Result<Option<MountEntry>> {
     let visible = mounts()?.into_iter().rev();
     Ok(visible.into_iter().find(|mount| mount.at == directory))
