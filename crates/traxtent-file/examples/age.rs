@@ -1,11 +1,11 @@
-//! Ages a file system: fills it with files that are written in turns, deletes a third of them, and
-//! refills it, three times. Prints the names of the large files, largest first.
+//! Ages a file system: fills it with files that are written alternately. Three times, deletes a
+//! third of them and refills the file system. Prints the names of the large files, largest first.
 //!
 //! ```sh
 //! cargo run --release --package traxtent-file --example age -- DIRECTORY SEED
 //! ```
-//! The directory is the root of an empty file system. It is filled to 95 %, and to 80 % after each
-//! deletion.
+//! The directory is the root of an empty file system. It is first filled to 95 %, then to 80 %
+//! after each round of deletions.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 
 use traxtent_units::Rng;
 
-/// The share of the space that is in use after each round of deletions.
+/// The share of the space to which each refill fills the file system.
 const USED_SHARE: f64 = 0.8;
-/// The share before anything is deleted.
+/// The share of the space to which it is filled before anything is deleted.
 const USED_SHARE_AT_FIRST: f64 = 0.95;
 /// The range of the files' sizes before anything is deleted.
 const SMALL_BYTES: (u64, u64) = (64 << 10, 2 << 20);
 /// The range of the sizes of files that are created afterwards.
 const MIXED_BYTES: (u64, u64) = (64 << 10, 32 << 20);
-/// The number of files that are written in turns.
-const IN_TURNS: usize = 4;
+/// The number of files that are written alternately.
+const INTERLEAVED_FILES: usize = 4;
 /// The size of one write, after which the file is synchronized and another one continues.
-const TURN_BYTES: usize = 128 << 10;
-/// The number of deletions and refills.
+const WRITE_BYTES: usize = 128 << 10;
+/// The number of rounds: deletions, followed by a refill.
 const ROUNDS: usize = 3;
 /// The minimum size of a large file.
 const LARGE_BYTES: u64 = 4 << 20;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let pick = aging.rng.below(aging.files.len() as u64) as usize;
             fs::remove_file(aging.files.swap_remove(pick).0)?;
         }
-        // Space that has been freed can be allocated again after the journal is committed.
+        // Freed space can be allocated again only once the journal has been committed.
         rustix::fs::sync();
         aging.fill(USED_SHARE, MIXED_BYTES)?;
     }
@@ -69,13 +69,13 @@ struct Aging<'a> {
 }
 
 impl Aging<'_> {
-    /// Writes files in turns until this share of the space is used.
+    /// Writes files alternately until this share of the space is in use.
     fn fill(&mut self, share: f64, sizes: (u64, u64)) -> Result<(), Box<dyn Error>> {
-        let mut data = vec![0; TURN_BYTES];
+        let mut data = vec![0; WRITE_BYTES];
         data.fill_with(|| self.rng.below(256) as u8);
         while self.used()? < share {
             let mut open = Vec::new();
-            for _ in 0..IN_TURNS {
+            for _ in 0..INTERLEAVED_FILES {
                 let (path, bytes) = self.next_file(sizes);
                 open.push((File::create(&path)?, 0, bytes));
                 self.files.push((path, bytes));

@@ -1,15 +1,15 @@
 //! The choice of the blocks of a file that move, and of their new places. Pure: the blocks that are
 //! available are an argument.
 //!
-//! A file is a list of runs between holes, and a run is a list of pieces, each on one track. A
-//! *stretch* consists of the pieces between two pieces that are whole tracks. The blocks of a
-//! stretch move to whole tracks one after another, and those that are left at its end move to one
-//! track together.
+//! A file is a list of runs between holes. A run is a list of pieces, each within one track or a
+//! single block that spans a boundary. A *stretch* is a longest sequence of pieces that are not
+//! whole tracks. The blocks of a stretch move to whole tracks one after another, and those that are
+//! left at its end move to one track together.
 //!
-//! Whole tracks stay if [`WHOLE_SHARE_GOAL`] of the file can be on whole tracks that way. If not,
-//! too many stretches leave a part of a track at their ends. Stretches are then combined, together
-//! with the whole tracks between them, until what is left is within the goal. Stretches are not
-//! combined if that would fill no further track.
+//! Tracks that are already whole stay in place if [`WHOLE_SHARE_GOAL`] of the file can then be on
+//! whole tracks. If not, too many stretches end with part of a track. Consecutive stretches of a
+//! run are then combined, together with the whole tracks between them, until that run reaches the
+//! goal. Stretches are not combined if that would fill no further track.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,12 +23,11 @@ use crate::supply::{Run, Supply};
 /// The goal for the share of a file on whole tracks. If it can be reached without moving tracks
 /// that are already whole, these stay.
 ///
-/// Without realignment, a large file in one piece has 97 to 99 % of its blocks on whole tracks, if
-/// a track has 65 to 250 blocks. Only its ends, and the blocks that span boundaries, are not on
-/// them.
+/// Without realignment, a large contiguous file has 97 to 99 % of its blocks on whole tracks, if a
+/// track has 65 to 250 blocks. Only its ends, and the blocks that span boundaries, are not on them.
 pub(crate) const WHOLE_SHARE_GOAL: f64 = 0.95;
 
-/// A step: consecutive blocks of a file that move to one track.
+/// A move: consecutive blocks of a file that go to one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockMove {
     /// The position in the file of the first block that moves.
@@ -96,8 +95,8 @@ impl FilePlan {
         Blocks(self.stretches.iter().map(|stretch| stretch.blocks).sum())
     }
 
-    /// Returns the next step. The caller then takes the blocks that a move uses from the supply,
-    /// and adds those that become available.
+    /// Returns the next step. For a move, the caller must remove its target blocks from the supply,
+    /// and can add the blocks that it frees as soon as they are available.
     pub(crate) fn next(&mut self, supply: &Supply) -> Step {
         while let Some(stretch) = self.stretches.front_mut() {
             match stretch.next(supply) {
@@ -131,7 +130,8 @@ impl Stretch {
     }
 
     /// Returns whether the blocks can fill a track, or are in more fragments than necessary. Going
-    /// on to the next track is faster than a seek, so a run across a boundary is one fragment.
+    /// on to the next track is faster than a seek, so an extent that crosses a boundary counts as
+    /// one fragment.
     fn is_worth_it(&self, partition: &Partition) -> bool {
         let size = size_near(partition, self.near);
         self.blocks as f64 >= size || self.extents.len() > 1
@@ -200,9 +200,9 @@ impl Stretch {
     }
 }
 
-/// Returns the mean number of whole blocks per track, for tracks as large as the one that holds
-/// `block`, or else the next one; 1 if there is none. If that size is not a multiple of a block,
-/// the number differs by one between such tracks.
+/// Returns the mean number of whole blocks on tracks of the size found near `block`: that of the
+/// track that holds it or, if none does, of the next track. Returns 1 if there is no such track. If
+/// that size is not a multiple of a block, the number can differ by one between such tracks.
 fn size_near(partition: &Partition, block: Block) -> f64 {
     let track = partition
         .traxtent_from(block)
@@ -294,9 +294,12 @@ fn sections(first: u64, run: &File, partition: &Partition) -> Vec<Section> {
 fn combine(run: Vec<Section>, partition: &Partition) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     let mut group = Vec::new();
-    // The blocks of the run so far; those of its stretches that fill no track, in finished groups;
-    // and those of all stretches of the current group.
-    let (mut blocks, mut left, mut inside) = (0, 0.0, 0);
+    // The blocks of the run so far.
+    let mut blocks = 0;
+    // The leftover blocks of the finished groups, which fill no track.
+    let mut left = 0.0;
+    // The blocks of the stretches in the current group.
+    let mut inside = 0;
     for section in run {
         let size = size_near(partition, section.stretch.near);
         blocks += section.stretch.blocks + section.whole_blocks;
