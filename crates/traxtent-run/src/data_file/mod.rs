@@ -143,9 +143,9 @@ impl DataFile {
 }
 
 /// The message of a build without Parquet.
-const NO_PARQUET: &str = "this build cannot write Parquet files; install one that can with `cargo install --path \
-    crates/traxtent --features parquet` or from a released package, or give a name such as \
-    log.csv.zst";
+const NO_PARQUET: &str = "this build cannot write Parquet files; install a released package, \
+    or build with `cargo install --path crates/traxtent --features parquet`, \
+    or give a name such as log.csv.zst";
 
 /// Returns whether the name requests a Parquet file.
 pub fn is_parquet(path: &Path) -> bool {
@@ -176,8 +176,9 @@ pub fn name(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Returns whether a CSV file may have this name. The name must end in `.csv` or have no extension,
-/// but may be followed by `.gz` or `.zst`. A special file may have any name.
+/// Returns whether a CSV file may have this name. Apart from an optional final `.gz` or `.zst`, the
+/// name must end in `.csv` or have no extension. An existing path that is not a regular file, such
+/// as a device, may have any name.
 pub fn is_csv(path: &Path) -> bool {
     let is = |path: &Path, known: &[&str]| {
         let ending = path.extension().and_then(|ending| ending.to_str());
