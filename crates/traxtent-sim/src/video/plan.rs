@@ -54,12 +54,12 @@ pub struct Offer {
     pub round: Span,
     /// The largest number of streams per disk.
     pub streams_per_disk: u32,
-    /// The number of streams: the requested number, even if it is more than the disks can serve, or
-    /// otherwise the largest possible.
+    /// The number of streams: the requested number, even if the disks cannot serve that many; if
+    /// none was requested, the largest possible number.
     pub streams: u64,
     /// The longest time that a viewer waits for the first picture.
     pub startup: Span,
-    /// The memory for these streams, in bytes.
+    /// The buffer memory for these streams, in bytes, for I/Os of `io_bytes`.
     pub buffer_bytes: u64,
 }
 
@@ -74,8 +74,8 @@ pub struct VideoPlan {
     pub unaligned: Option<Offer>,
 }
 
-/// Plans a server with such drives. `watch` receives from time to time the number of rounds
-/// simulated since its last call.
+/// Plans a server whose disks are all like `drive`. For a soft guarantee, `watch` is called from
+/// time to time with the number of rounds simulated since its last call.
 ///
 /// # Errors
 /// Returns an error if the drive has no such zone or no mechanics, if the zone contains no whole
