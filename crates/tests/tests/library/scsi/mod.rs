@@ -1,5 +1,5 @@
-//! SCSI byte formats, compared with published bytes, with other programs, and with themselves; and
-//! the model drive as a SCSI device.
+//! SCSI byte formats, checked against published bytes, against the decoders of sg3_utils, and by
+//! encoding and decoding again; and the model drive as a SCSI device.
 
 mod device;
 mod goldens;
