@@ -165,8 +165,8 @@ impl<'a> FileBench<'a> {
              {files}\n\
              sync --file-system .\n",
             bytes = self.tracks.end * 512,
-            name = image.file(),
-            files = image.files(),
+            name = image.image_name(),
+            files = image.creation_script(),
         );
         let mut bash = Command::new("bash");
         bash.arg(self.write_script("make.sh", &script)?);
@@ -177,7 +177,7 @@ impl<'a> FileBench<'a> {
         if image == Image::Aged {
             bash.env("age", self.aging_program()?);
         }
-        shell::run(&mut bash).with_context(|| image.file())?;
+        shell::run(&mut bash).with_context(|| image.image_name())?;
         self.images.push(image);
         Ok(())
     }
@@ -275,7 +275,7 @@ impl<'a> FileBench<'a> {
         let mut serve = Command::new("chrt");
         serve.args(["--fifo", "20"]).arg(&self.bench.traxtent);
         serve.args(["serve", &self.options.drive, "--device", "--fuse", "fuse"]);
-        serve.arg("--file").arg(image.file());
+        serve.arg("--file").arg(image.image_name());
         serve
             .arg("--log")
             .arg(&self.log)

@@ -7,12 +7,13 @@ pub(super) enum Image {
     Contiguous,
     /// Two files that grew alternately by 128 KiB.
     InPieces,
-    /// A file system that was filled, and partly deleted and refilled three times.
+    /// A file system that was filled; then, three times, a third of its files were deleted and it
+    /// was refilled.
     Aged,
 }
 
 impl Image {
-    pub(super) fn file(self) -> &'static str {
+    pub(super) fn image_name(self) -> &'static str {
         match self {
             Image::Contiguous => "contiguous.img",
             Image::InPieces => "pieces.img",
@@ -21,7 +22,7 @@ impl Image {
     }
 
     /// The shell commands that create the files in the current directory.
-    pub(super) fn files(self) -> &'static str {
+    pub(super) fn creation_script(self) -> &'static str {
         match self {
             Image::Contiguous => {
                 "random=$(mktemp)\n\
@@ -71,7 +72,8 @@ pub(super) struct Group {
     pub(super) name: &'static str,
     pub(super) image: Image,
     pub(super) jobs: &'static [Job<'static>],
-    /// The files to move before the jobs that run after it; empty if there are none.
+    /// The files to move onto whole tracks before the jobs with `after_realign`; empty if the group
+    /// has no such jobs.
     pub(super) realigned: &'static str,
 }
 
