@@ -1,10 +1,12 @@
 //! The remapped LBNs of a drive, according to its list of grown defects.
 //!
-//! Finding tracks shows only the remapped LBNs that are translated on the way. The list contains
-//! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
-//! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
-//! between these two are remapped. At either end of a track, a row has as many remapped LBNs as
-//! grown defects, provided that their translations interrupt the sequence of LBNs on a track.
+//! The search for tracks finds only those remapped LBNs that it happens to read or translate. The
+//! list of grown defects covers all of them: a bad slot whose LBN has been remapped is a grown
+//! defect. The LBN follows from the slot's neighbours on the track. If the slots before and after a
+//! row of bad slots hold LBNs, and no more LBNs lie between these two than the row has grown
+//! defects, those LBNs are remapped. At either end of a track, a row is taken to have as many
+//! remapped LBNs as grown defects. They are reported only if translations show that the sequence of
+//! LBNs on the track breaks both before the first and after the last of them.
 
 use std::ops::RangeInclusive;
 
@@ -63,7 +65,8 @@ fn row(bad: &DefectLists, place: Place) -> (Place, Place) {
     (first, last)
 }
 
-/// Returns the remapped LBNs of a row of bad slots, at most `count` of them.
+/// Returns the remapped LBNs of a row of bad slots. `count` is the number of grown defects in the
+/// row: the maximum number of remapped LBNs.
 fn moved_from(
     target: &mut dyn Target,
     bad: &DefectLists,
@@ -83,7 +86,8 @@ fn moved_from(
     {
         return Ok((before.0 + 1..following.0).collect());
     }
-    // The row is at an end of the track, or next to a slot that holds an LBN of another track.
+    // The row is at an end of the track, or next to a slot that holds no LBN or an LBN from
+    // elsewhere.
     if let Some(Lbn(before)) = before {
         let moved = before + 1..before + 1 + count;
         if is_apart(target, bad, before, moved.start)?
