@@ -21,8 +21,9 @@ use super::{Cell, Column, Kind};
 use crate::atomic_file::AtomicFile;
 use crate::error::{Result, RunError};
 
-/// The number of rows in a row group. A file has at most 2^15 row groups, so this allows 4 billion
-/// rows. With the 20 columns of a request log, a row group takes some 20 MiB of memory.
+/// The number of rows in a row group. With the 20 columns of a request log, a row group takes some
+/// 26 MiB of memory before it is encoded. With up to 4 billion rows, a file has fewer than 2^15 row
+/// groups, so that each can have an ordinal, for which the format has 16 bits.
 const GROUP_ROWS: usize = 1 << 17;
 
 /// The largest number of distinct texts per column that are kept for reuse.
@@ -164,7 +165,7 @@ fn write<T: DataType>(
     column.close()
 }
 
-/// Returns a text, reusing the kept one if there is one.
+/// Returns `text` as a byte array, which shares the memory of an equal kept text if there is one.
 fn shared(kept: &mut Vec<ByteArray>, text: &str) -> ByteArray {
     if let Some(known) = kept.iter().find(|known| known.data() == text.as_bytes()) {
         return known.clone();
@@ -222,7 +223,8 @@ fn properties(columns: &[Column], facts: &[(String, String)]) -> WriterPropertie
     Arc::new(properties.build())
 }
 
-/// Returns the error of a file. I/O errors are reported as for other files.
+/// Converts an error of the Parquet writer to the error of a run. I/O errors are reported in the
+/// same way as for other files.
 fn failure(path: &Path, error: ParquetError) -> RunError {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
