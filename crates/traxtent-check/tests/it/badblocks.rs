@@ -42,8 +42,9 @@ fn run(program: &Path, arguments: &[String]) -> (bool, String) {
     (output.status.success(), says)
 }
 
-/// Creates the file system on a sparse image of full size, and checks it with e2fsck and the list
-/// with dumpe2fs. Returns a line that describes the list.
+/// Creates the file system on a sparse image of full size, with the list if there is one. Checks
+/// the file system with e2fsck, and its recorded bad blocks with dumpe2fs. Returns a line that
+/// describes the list, or says why there is none.
 fn make_and_check(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
     let [mke2fs, e2fsck, dumpe2fs] =
         ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
@@ -100,8 +101,8 @@ fn make_and_check(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) ->
     line
 }
 
-/// Does the installed mke2fs accept the list on every built-in drive of up to 4 TB, at full size
-/// and with each block size, without printing anything? Does e2fsck find no error, and does the
+/// On every built-in drive of up to 4 TB, at full size and with each block size: does mke2fs accept
+/// the list, if there is one, without printing anything? Does e2fsck find no error, and does the
 /// file system record exactly the listed blocks? Outside a soak run, all large drives but the first
 /// are left out, and blocks smaller than 4096 bytes are tried only on small drives.
 #[test]
@@ -159,7 +160,7 @@ fn refusals() {
         plan(&short, 4096),
         Err(NoListError::TooManyExcluded { .. })
     ));
-    // The descriptors alone would fill a group of blocks of 1024 bytes.
+    // With blocks of 1024 bytes, the descriptors alone would fill a group.
     let large = "first_lbn,sectors\n0,2000000001\n2000000001,2000000001\n";
     assert!(matches!(plan(large, 1024), Err(NoListError::NoRoom { .. })));
 }

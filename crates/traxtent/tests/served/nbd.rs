@@ -182,8 +182,8 @@ fn a_busy_port() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Do QEMU's tools list the export with its sizes, read back the results of writes, with and
-/// without FUA, and of zeroing, and see all blocks as allocated? Are discards accepted?
+/// Do QEMU's tools list the export with its sizes, and see all blocks as allocated? Do they read
+/// back what they have written or zeroed, with or without FUA? Are discards accepted?
 #[test]
 fn by_qemu() {
     let (qemu_io, qemu_img) = (testkit::tool!("qemu-io"), testkit::tool!("qemu-img"));
@@ -251,7 +251,7 @@ fn python(script: &str, uris: &[&str]) -> String {
 /// Requests of libnbd: first valid ones; then, without libnbd's own checks, mostly invalid ones,
 /// each with the error that the server returns.
 const REQUESTS: &str = r"
-import errno, nbd, sys
+import nbd, sys
 h = nbd.NBD()
 h.add_meta_context('base:allocation')
 h.connect_uri(sys.argv[1])
@@ -271,11 +271,11 @@ assert h.pread(4096, 0)[:1024] == b'a' * 512 + bytes(512)
 h.flush()
 h.set_strict_mode(0)
 h.block_status(1, 77, lambda *_: None, nbd.CMD_FLAG_REQ_ONE)
-def refused(number, call, *arguments):
+def refused(errno_name, call, *arguments):
     try:
         call(*arguments)
     except nbd.Error as error:
-        assert error.errno == number, (error, arguments)
+        assert error.errno == errno_name, (error, arguments)
         return str(error)
     raise AssertionError(arguments)
 refused('EINVAL', h.pread, 512, size)
@@ -303,8 +303,8 @@ fn by_libnbd() {
     python(REQUESTS, &[&server.uri()]);
 }
 
-/// Options of libnbd, negotiated step by step: names, contexts, and an end without an export. Then
-/// connections that end with requests outstanding.
+/// Options of libnbd, negotiated step by step: names, contexts, and an abort before an export is
+/// chosen. Then connections that end with requests outstanding.
 const OPTIONS: &str = r"
 import nbd, sys
 def begun(uri):
@@ -335,7 +335,7 @@ h.shutdown()
 h = begun(a)
 h.opt_abort()
 assert h.aio_is_closed()
-# Disconnects with requests outstanding, announced and unannounced.
+# Disconnect with requests outstanding: alternately without and with NBD_CMD_DISC.
 for turn in range(20):
     h = nbd.NBD()
     h.connect_uri(a)
