@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// Returns the list of libraries by name and version with their licences, followed by each text
-/// once.
+/// Returns a list of the libraries with name, version and licence, followed by the licence texts. A
+/// text that several libraries share appears once.
 pub(super) fn text() -> Result<String> {
     let built_in = built_in()?;
     let mut list = String::from("traxtent is built from these libraries:\n\n");
@@ -48,7 +48,7 @@ struct Library {
 }
 
 impl Library {
-    /// Returns the texts of the files that are named as a licence or notice.
+    /// Returns the texts of the files whose names begin like those of licences or notices.
     fn texts(&self) -> Result<BTreeSet<String>> {
         let mut texts = BTreeSet::new();
         for entry in
@@ -69,7 +69,8 @@ impl Library {
     }
 }
 
-/// Returns the names of the libraries in the binary, without those that are used only to build it.
+/// Returns the name and version of each crate in the binary. Crates that are used only to build it
+/// are left out.
 fn built_in() -> Result<BTreeSet<String>> {
     let mut cargo = shell::cargo();
     cargo.args([
@@ -112,7 +113,7 @@ fn library(package: &Value) -> Result<Library> {
     let field = |key: &str| {
         package[key]
             .as_str()
-            .with_context(|| format!("a package has no {key}"))
+            .with_context(|| format!("package {} has no {key}", package["name"]))
     };
     let manifest = Path::new(field("manifest_path")?);
     Ok(Library {
@@ -120,7 +121,7 @@ fn library(package: &Value) -> Result<Library> {
         license: field("license").unwrap_or("see its text").to_owned(),
         folder: manifest
             .parent()
-            .context("a manifest lies in a folder")?
+            .context("the path of a manifest has no parent folder")?
             .to_owned(),
     })
 }
