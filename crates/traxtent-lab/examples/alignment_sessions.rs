@@ -21,7 +21,8 @@ struct Args {
         default_value = "wd10ears,st2000l003,dt01aca300"
     )]
     drives: Vec<String>,
-    /// File systems; by default ext3, ext4, xfs and btrfs, or with --guest jfs and reiserfs
+    /// File systems; default: ext3, ext4, xfs and btrfs. With --guest, the default is jfs and
+    /// reiserfs
     #[arg(long, value_delimiter = ',', value_parser = file_system)]
     kinds: Vec<FileSystem>,
     /// Size of the tarball in MiB; by default the size used in the paper
