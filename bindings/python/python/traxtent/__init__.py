@@ -1,4 +1,4 @@
-"""Models of hard disks: simulate workloads, find tracks, test on a drive with faults.
+"""Models of hard disks: simulate workloads, find tracks, test programs on a disk with faults.
 
 >>> import traxtent
 >>> result = traxtent.simulate("atlas10k2", "random,read=66%,size=8,count=10000")

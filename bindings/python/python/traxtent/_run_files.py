@@ -148,7 +148,7 @@ def drive_digest(drive: Drive) -> str:
     parts: dict[str, Any] = drive.__reduce__()[1][0]
     if parts["toml"] is not None:
         return hashlib.sha256(parts["toml"].encode()).hexdigest()
-    # DiskSim parameters of several disks.
+    # A DiskSim target has no TOML: digest its files and the changes.
     digest = hashlib.sha256(json.dumps([parts["target"], parts["changes"]]).encode())
     for path, content in parts["sources"]:
         digest.update(f"{path} {len(content)} ".encode())
