@@ -26,6 +26,10 @@ pub(super) struct Options {
     #[arg(long, default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Directory for the images, on a file system that allows files of the drive's size, such as
+    /// tmpfs [default: below the target directory]
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
     /// Run only the groups whose names contain this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -87,6 +91,8 @@ struct FileBench<'a> {
     seed: u64,
     options: &'a Options,
     tracks: Tracks,
+    image_folder: PathBuf,
+    /// The images that have been made.
     images: Vec<Image>,
     runs: u32,
     untrustworthy: u32,
@@ -109,6 +115,10 @@ impl<'a> FileBench<'a> {
         Ok(FileBench {
             log: bench.folder.join("requests.csv"),
             receipt: bench.folder.join("receipt.json"),
+            image_folder: match &options.images {
+                Some(folder) => std::path::absolute(folder)?,
+                None => bench.folder.clone(),
+            },
             bench,
             seed,
             options,
@@ -154,6 +164,7 @@ impl<'a> FileBench<'a> {
         };
         let script = format!(
             "set -e\n\
+             rm --force {name}\n\
              truncate --size={bytes} {name}\n\
              device=$(losetup --find --show {name})\n\
              trap 'cd \"$folder\"; umount mnt; partx --delete \"$device\"; losetup --detach \"$device\"' EXIT\n\
@@ -165,7 +176,7 @@ impl<'a> FileBench<'a> {
              {files}\n\
              sync --file-system .\n",
             bytes = self.tracks.end * 512,
-            name = image.image_name(),
+            name = self.image(image).display(),
             files = image.creation_script(),
         );
         let mut bash = Command::new("bash");
@@ -180,6 +191,11 @@ impl<'a> FileBench<'a> {
         shell::run(&mut bash).with_context(|| image.image_name())?;
         self.images.push(image);
         Ok(())
+    }
+
+    /// The path of an image.
+    fn image(&self, image: Image) -> PathBuf {
+        self.image_folder.join(image.image_name())
     }
 
     /// Writes a script of bash; returns its path.
@@ -275,7 +291,7 @@ impl<'a> FileBench<'a> {
         let mut serve = Command::new("chrt");
         serve.args(["--fifo", "20"]).arg(&self.bench.traxtent);
         serve.args(["serve", &self.options.drive, "--device", "--fuse", "fuse"]);
-        serve.arg("--file").arg(image.image_name());
+        serve.arg("--file").arg(self.image(image));
         serve
             .arg("--log")
             .arg(&self.log)
