@@ -77,6 +77,9 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
             bench.group(group)?;
         }
     }
+    for image in &bench.images {
+        fs::remove_file(bench.image(*image))?;
+    }
     match bench.untrustworthy {
         0 => println!("All receipts were trustworthy."),
         count => println!("{count} of {} receipts were not trustworthy.", bench.runs),
@@ -112,13 +115,15 @@ impl<'a> FileBench<'a> {
         for folder in ["fuse", "mnt"] {
             fs::create_dir_all(bench.folder.join(folder))?;
         }
+        let image_folder = match &options.images {
+            Some(folder) => std::path::absolute(folder)?,
+            None => bench.folder.clone(),
+        };
+        fs::create_dir_all(&image_folder)?;
         Ok(FileBench {
             log: bench.folder.join("requests.csv"),
             receipt: bench.folder.join("receipt.json"),
-            image_folder: match &options.images {
-                Some(folder) => std::path::absolute(folder)?,
-                None => bench.folder.clone(),
-            },
+            image_folder,
             bench,
             seed,
             options,
