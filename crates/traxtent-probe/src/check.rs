@@ -139,8 +139,8 @@ fn moved(
 }
 
 /// Searches random runs of tracks again, up to the first difference from the map. A difference
-/// counts only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks like
-/// one.
+/// counts only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks
+/// like one.
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,
