@@ -51,6 +51,7 @@ const PARAMETERS: &[SystemParameter] = &[
     harmless(GLOBAL, "Real Seed"),
     harmless(GLOBAL, "Stat definition file"),
     harmless(GLOBAL, "Output file for trace of I/O requests simulated"),
+    harmless(GLOBAL, "Detailed execution trace"),
     not_modelled(GLOBAL, "Statistic warm-up time", 0.0, WARM_UP),
     not_modelled(GLOBAL, "Statistic warm-up IOs", 0.0, WARM_UP),
     harmless(BUS, "type"),
@@ -68,6 +69,8 @@ const PARAMETERS: &[SystemParameter] = &[
         CONTROLLER_TIME,
     ),
     harmless(CONTROLLER, "Maximum queue length"),
+    // A bound on what a controller with a cache sends; these are reported by their type.
+    harmless(CONTROLLER, "Max per-disk pending count"),
     harmless(CONTROLLER, "Print stats"),
     harmless(DRIVER, "type"),
     not_modelled(
