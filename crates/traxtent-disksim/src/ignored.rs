@@ -15,7 +15,8 @@ struct SystemParameter {
     not_modelled: Option<(f64, &'static str)>,
 }
 
-/// A parameter that is applied, or that changes no request's times in DiskSim either.
+/// A parameter that gives no warning: it is applied, or it changes no response times in DiskSim
+/// either, except for the order of arbitration on a bus that disks share.
 const fn harmless(block: &'static str, key: &'static str) -> SystemParameter {
     SystemParameter {
         block,

@@ -14,7 +14,9 @@ use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
-/// The number of searches of a run of tracks that must find a difference.
+/// The number of searches of a run of tracks that must find a difference. A boundary that is really
+/// elsewhere is found there by each. Delays of the host, such as other requests of a file system in
+/// use, differ.
 const SEARCHES_MAX: u32 = 3;
 
 /// The amount of a map that is checked.
@@ -139,7 +141,7 @@ fn moved(
 }
 
 /// Searches random runs of tracks again, up to the first difference from the map. A difference
-/// counts only if [`SEARCHES_MAX`] searches in turn find one, because a delay of the host looks
+/// counts only if each of [`SEARCHES_MAX`] searches finds one, because a delay of the host looks
 /// like one.
 fn by_timing(
     target: &mut dyn Target,
@@ -158,8 +160,9 @@ fn by_timing(
     for start in starts {
         let expected = (start..start + run).map_while(|index| map.track(index));
         let expected: Vec<MappedTrack> = expected.collect();
-        for search in 1..=SEARCHES_MAX {
-            let mut found = 0;
+        let (mut found, mut moved) = (0, None);
+        for _ in 0..SEARCHES_MAX {
+            found = 0;
             let mut count = || {
                 found += 1;
                 if tested + found > reported {
@@ -167,14 +170,14 @@ fn by_timing(
                     progress(reported, all);
                 }
             };
-            let moved = search_again(&mut prober, &expected, &mut count)?;
-            if moved.is_none() || search == SEARCHES_MAX {
-                tested += found;
-                if moved.is_some() {
-                    return Ok((tested, moved));
-                }
+            moved = search_again(&mut prober, &expected, &mut count)?;
+            if moved.is_none() {
                 break;
             }
+        }
+        tested += found;
+        if moved.is_some() {
+            return Ok((tested, moved));
         }
     }
     Ok((tested, None))

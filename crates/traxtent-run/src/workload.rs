@@ -209,10 +209,11 @@ impl Trace {
         }
     }
 
-    /// Maps devices as defined by the DiskSim parameters.
+    /// Maps devices as defined by the DiskSim parameters. Those of a request log are the system's
+    /// already.
     #[must_use]
     pub fn placed(mut self, system: Option<Arc<System>>) -> Trace {
-        self.system = system;
+        self.system = system.filter(|_| self.reader.format() != TraceFormat::RequestLog);
         self
     }
 
@@ -263,9 +264,7 @@ impl Iterator for Trace {
                 Ok(record) => record,
                 Err(error) => return Some(Err(error)),
             };
-            // The devices of a request log are those of the system already.
-            let is_log = self.reader.format() == TraceFormat::RequestLog;
-            match (self.only, self.system.as_ref().filter(|_| !is_log)) {
+            match (self.only, &self.system) {
                 (Some(only), _) if record.device != only => continue,
                 (Some(_), _) => record.device = 0,
                 (None, Some(system)) => match system.map_record(record) {

@@ -68,14 +68,17 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         bench.tracks.first_bytes() >> 10,
         options.rounds
     );
-    for group in &GROUPS {
-        if options
-            .only
-            .as_ref()
-            .is_none_or(|text| group.name.contains(text))
-        {
-            bench.group(group)?;
-        }
+    let is_chosen = |group: &&Group| {
+        let only = options.only.as_ref();
+        only.is_none_or(|text| group.name.contains(text))
+    };
+    let groups: Vec<&Group> = GROUPS.iter().filter(is_chosen).collect();
+    ensure!(
+        !groups.is_empty(),
+        "--only: no group has this text in its name"
+    );
+    for group in groups {
+        bench.group(group)?;
     }
     for image in &bench.images {
         fs::remove_file(bench.image(*image))?;
@@ -169,9 +172,9 @@ impl<'a> FileBench<'a> {
         };
         let script = format!(
             "set -e\n\
-             rm --force {name}\n\
-             truncate --size={bytes} {name}\n\
-             device=$(losetup --find --show {name})\n\
+             rm --force \"$image\"\n\
+             truncate --size={bytes} \"$image\"\n\
+             device=$(losetup --find --show \"$image\")\n\
              trap 'cd \"$folder\"; umount mnt; partx --delete \"$device\"; losetup --detach \"$device\"' EXIT\n\
              echo 'start={PARTITION_START}, size={sectors}' | sfdisk --quiet --no-reread --no-tell-kernel --label=dos \"$device\"\n\
              partx --add \"$device\"\n\
@@ -181,12 +184,12 @@ impl<'a> FileBench<'a> {
              {files}\n\
              sync --file-system .\n",
             bytes = self.tracks.end * 512,
-            name = self.image(image).display(),
             files = image.creation_script(),
         );
         let mut bash = Command::new("bash");
         bash.arg(self.write_script("make.sh", &script)?);
         bash.current_dir(&self.bench.folder);
+        bash.env("image", self.image(image));
         bash.env("folder", &self.bench.folder)
             .env("seed", self.seed.to_string());
         bash.env("count", AGED_FILES.to_string());

@@ -66,7 +66,7 @@ impl TrackCheck<'_> {
             }
             if examined < blocks {
                 what += &format!(
-                    "; {} are not examined, because the track map covers only LBNs {} to {}",
+                    "; not examined: {}, because the track map covers only LBNs {} to {}",
                     blocks - examined,
                     self.map.first(),
                     self.map.end().0 - 1
@@ -182,11 +182,11 @@ impl TrackCheck<'_> {
                 ),
             };
             if counts.longer > 0 && short > 0 {
-                what += &format!("; {} are longer than a track", counts.longer);
+                what += &format!("; longer than a track: {}", counts.longer);
             }
             if counts.unmapped > 0 {
                 what += &format!(
-                    "; {} are not examined, because the track map covers only LBNs {} to {}",
+                    "; not examined: {}, because the track map covers only LBNs {} to {}",
                     counts.unmapped,
                     self.map.first(),
                     self.map.end().0 - 1

@@ -289,11 +289,11 @@ fn a_map_of_a_region() {
     let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
     let covers = "because the track map covers only LBNs 0 to 9999";
     let blocks = format!(
-        "0 of the 1250 blocks of {} span a track boundary (0.00 %); 15134 are not examined, {covers}",
+        "0 of the 1250 blocks of {} span a track boundary (0.00 %); not examined: 15134, {covers}",
         stack.title(id)
     );
     let extents = format!(
-        "1 of the 2 extents of f that fit on a track span a track boundary (50 %); 1 are longer than a track; 1 are not examined, {covers}"
+        "1 of the 2 extents of f that fit on a track span a track boundary (50 %); longer than a track: 1; not examined: 1, {covers}"
     );
     assert_eq!(said, [blocks, extents]);
 }

@@ -25,9 +25,6 @@ const SAMPLE: CheckSample = CheckSample {
     tracks: 64,
 };
 
-/// The number of times that a map is tested on a file system in use before it counts as wrong.
-const VERIFY_ATTEMPTS: u32 = 3;
-
 /// The size of the sample before files are moved. The test takes 43 to 55 s on a drive of
 /// 10,000 rpm through a loop device on an idle machine, and minutes on a busy one.
 const SHORT_SAMPLE: CheckSample = CheckSample {
@@ -51,29 +48,18 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
     };
     fits.map_err(|problem| Failure::at(name, problem))?;
     let mut watched = meter.watch(&mut target);
-    // Other requests of a file system in use delay readings. A boundary that is really elsewhere is
-    // found elsewhere by each attempt, because each tests the same sample.
-    let mut attempts = 0;
-    let result = loop {
-        attempts += 1;
-        let mut bar = None;
-        let mut progress = |_, total| {
-            bar.get_or_insert_with(|| Progress::new("boundaries of the map tested", Some(total)))
-                .add(1);
-        };
-        let mut rng = Rng::new(1);
-        let result = traxtent_probe::check_map(
-            &mut watched,
-            &map.tracks,
-            SHORT_SAMPLE,
-            &mut rng,
-            &mut progress,
-        );
-        let disagrees = matches!(&result, Ok(checked) if checked.moved.is_some());
-        if !disagrees || attempts == VERIFY_ATTEMPTS {
-            break result;
-        }
+    let mut bar = None;
+    let mut progress = |_, total| {
+        bar.get_or_insert_with(|| Progress::new("boundaries of the map tested", Some(total)))
+            .add(1);
     };
+    let result = traxtent_probe::check_map(
+        &mut watched,
+        &map.tracks,
+        SHORT_SAMPLE,
+        &mut Rng::new(1),
+        &mut progress,
+    );
     let _ = target.switch_caching(true);
     let remedy = "probe the drive again, or use --trust-map if the map is right";
     let checked = result.map_err(|error| match error {
