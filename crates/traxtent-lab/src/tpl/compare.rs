@@ -65,8 +65,8 @@ impl System {
 fn layout(drive: &SurveyedDrive, placement: BlockPlacement) -> Result<Tpl, LabError> {
     let (count, divisor) = match placement {
         BlockPlacement::ShortStroke(0) => {
-            return Err(LabError::Tpl(TplError::Figure {
-                figure: "the divisor of a short-stroked drive's capacity",
+            return Err(LabError::Tpl(TplError::InvalidValue {
+                name: "the divisor of a short-stroked drive's capacity",
                 value: 0,
                 expected: "at least 1",
             }));

@@ -2,7 +2,7 @@
 
 use traxtent_units::{Count, Lbn};
 
-/// The reason why a log did not carry out a call, or could not be read.
+/// The reason why a call to a log failed, or a log could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -14,17 +14,25 @@ pub enum LogError {
         /// The names allowed.
         expected: &'static str,
     },
-    /// A configuration value out of bounds.
-    #[error("{figure} is {value}: expected {expected}")]
-    Figure {
+    /// A value of the configuration or the range that is not possible.
+    #[error("{name} is {value}: expected {expected}")]
+    InvalidValue {
         /// The name of the value.
-        figure: &'static str,
+        name: &'static str,
         /// The value given.
         value: u64,
         /// The bound, in words.
         expected: &'static str,
     },
-    /// The map does not cover the range, or the range is empty.
+    /// The range is empty.
+    #[error("the range of LBNs {from}..{to} is empty")]
+    EmptyRange {
+        /// The first LBN of the range.
+        from: Lbn,
+        /// The first LBN after the range.
+        to: Lbn,
+    },
+    /// The map does not cover the range.
     #[error("LBNs {from}..{to} are not within the map, which covers {first}..{end}")]
     NotCovered {
         /// The first LBN of the range.
@@ -37,8 +45,8 @@ pub enum LogError {
         end: Lbn,
     },
     /// No blocks, or more than fit in addition to the space that cleaning needs.
-    #[error("blocks is {blocks}: {}", blocks_expected(*most))]
-    TooMany {
+    #[error("{} requested: {}", Count(.blocks, "block"), blocks_expected(*most))]
+    BlockCount {
         /// The number of blocks requested.
         blocks: u64,
         /// The largest possible number of blocks.
@@ -69,7 +77,7 @@ pub enum LogError {
     /// The device failed a write or a flush. Synced data is safe: recover the log.
     #[error("the device failed earlier; recover the log")]
     Failed,
-    /// Nothing more can be written. This happens only because of segments that cannot be cleaned.
+    /// Nothing more can be written. This happens only if segments cannot be cleaned.
     #[error("the log is full, and no segment can be cleaned")]
     Full,
     /// Bytes that are not the expected structure of a log.
@@ -90,14 +98,13 @@ pub enum LogError {
         at: Lbn,
     },
     /// Neither checkpoint is intact.
-    #[error("neither checkpoint is intact; the second: {0}")]
+    #[error("neither checkpoint is intact; the error in the second is: {0}")]
     NoCheckpoint(Box<LogError>),
 }
 
 fn blocks_expected(most: u64) -> String {
     match most {
-        0 => "the range has no room for a block in addition to the space that cleaning needs"
-            .to_owned(),
+        0 => "the range has no room for any block beyond the space that cleaning needs".to_owned(),
         most => format!("expected 1 to {most}; cleaning needs the remaining space"),
     }
 }
@@ -109,14 +116,14 @@ mod tests {
     /// Does the message name a bound only if some number of blocks is possible?
     #[test]
     fn possible_numbers_of_blocks() {
-        let says = |most| LogError::TooMany { blocks: 9, most }.to_string();
+        let message = |most| LogError::BlockCount { blocks: 9, most }.to_string();
         assert_eq!(
-            says(8),
-            "blocks is 9: expected 1 to 8; cleaning needs the remaining space"
+            message(8),
+            "9 blocks requested: expected 1 to 8; cleaning needs the remaining space"
         );
         assert_eq!(
-            says(0),
-            "blocks is 9: the range has no room for a block in addition to the space that cleaning needs"
+            message(0),
+            "9 blocks requested: the range has no room for any block beyond the space that cleaning needs"
         );
     }
 }

@@ -245,8 +245,8 @@ impl LogConfig {
     fn segments(&self, map: &TrackMap, range: Range<Lbn>) -> Result<Vec<Segment>, LogError> {
         let shape = self.shape.check()?;
         if !range.start.0.is_multiple_of(shape.grain_sectors.into()) {
-            return Err(LogError::Figure {
-                figure: "the first LBN",
+            return Err(LogError::InvalidValue {
+                name: "the first LBN",
                 value: range.start.0,
                 expected: "a multiple of grain_sectors",
             });
@@ -404,7 +404,7 @@ impl Log {
         let cut = config.segments(map, range.clone())?;
         let Some((superblock, table, reserve)) = config.fit(&cut, range.clone(), config.blocks)
         else {
-            return Err(LogError::TooMany {
+            return Err(LogError::BlockCount {
                 blocks: config.blocks,
                 most: config.most_blocks(map, range)?,
             });

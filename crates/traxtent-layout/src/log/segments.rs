@@ -33,7 +33,13 @@ impl SegmentSizing {
     /// Returns an error if the range is empty, if the map does not cover it, or if the segment size
     /// is 0.
     pub fn cut(self, map: &TrackMap, range: Range<Lbn>) -> Result<Vec<Range<Lbn>>, LogError> {
-        if range.is_empty() || range.start < map.first() || map.end() < range.end {
+        if range.is_empty() {
+            return Err(LogError::EmptyRange {
+                from: range.start,
+                to: range.end,
+            });
+        }
+        if range.start < map.first() || map.end() < range.end {
             return Err(LogError::NotCovered {
                 from: range.start,
                 to: range.end,
@@ -42,8 +48,8 @@ impl SegmentSizing {
             });
         }
         if let SegmentSizing::Aligned(Sectors(0)) | SegmentSizing::Fixed(Sectors(0)) = self {
-            return Err(LogError::Figure {
-                figure: "segment size",
+            return Err(LogError::InvalidValue {
+                name: "segment size",
                 value: 0,
                 expected: "at least 1 sector",
             });

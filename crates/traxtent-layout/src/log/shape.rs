@@ -25,22 +25,22 @@ impl LogShape {
             block_sectors,
             grain_sectors,
         } = self;
-        let figure = |figure, value: u32, expected| {
-            Err(LogError::Figure {
-                figure,
+        let invalid = |name, value: u32, expected| {
+            Err(LogError::InvalidValue {
+                name,
                 value: value.into(),
                 expected,
             })
         };
         if !sector_bytes.is_power_of_two() || !(512..=65_536).contains(&sector_bytes) {
-            return figure(
+            return invalid(
                 "sector_bytes",
                 sector_bytes,
                 "a power of two from 512 to 65536",
             );
         }
         if grain_sectors == 0 {
-            return figure("grain_sectors", 0, "at least 1");
+            return invalid("grain_sectors", 0, "at least 1");
         }
         let bytes = u64::from(block_sectors) * u64::from(sector_bytes);
         if block_sectors == 0
@@ -48,7 +48,7 @@ impl LogShape {
             || bytes > Self::BLOCK_BYTES_MAX
         {
             let expected = "a multiple of grain_sectors, at most 16 MiB in bytes";
-            return figure("block_sectors", block_sectors, expected);
+            return invalid("block_sectors", block_sectors, expected);
         }
         Ok(self)
     }

@@ -17,11 +17,11 @@ pub enum TplError {
         /// The upper bound.
         most: u32,
     },
-    /// A value out of bounds.
-    #[error("{figure} is {value}: expected {expected}")]
-    Figure {
+    /// A value that is not possible.
+    #[error("{name} is {value}: expected {expected}")]
+    InvalidValue {
         /// The name of the value.
-        figure: &'static str,
+        name: &'static str,
         /// The value given.
         value: u64,
         /// The bound, in words.

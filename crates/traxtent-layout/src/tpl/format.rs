@@ -155,28 +155,28 @@ impl Header {
 
     /// Checks that the values are possible.
     pub(super) fn check(&self) -> Result<(), TplError> {
-        let figure = |figure, value, expected| TplError::Figure {
-            figure,
+        let invalid = |name, value, expected| TplError::InvalidValue {
+            name,
             value,
             expected,
         };
         let bytes = u64::from(self.sector_bytes) * u64::from(self.page_sectors);
         if bytes < 2 * HEADER_BYTES as u64 || bytes > PAGE_BYTES_MAX || !bytes.is_multiple_of(2) {
-            return Err(figure(
+            return Err(invalid(
                 "the page size in bytes",
                 bytes,
                 "an even number from 160 to 65536",
             ));
         }
         if self.regions == 0 {
-            return Err(figure("the number of regions", 0, "1 or more"));
+            return Err(invalid("the number of regions", 0, "1 or more"));
         }
         if self.block_sectors == 0 {
-            return Err(figure("the size of a block", 0, "1 sector or more"));
+            return Err(invalid("the size of a block", 0, "1 sector or more"));
         }
         if self.data_tracks == 0 || self.data_tracks > self.map_tracks {
             let expected = "at least 1, and no more than the map has";
-            return Err(figure(
+            return Err(invalid(
                 "the number of data tracks",
                 self.data_tracks,
                 expected,

@@ -45,8 +45,8 @@ impl LayoutPositions {
         let tracks = end_track.saturating_sub(first);
         let page_bytes = config.page_sectors as usize * config.sector_bytes as usize;
         if page_bytes < 2 * HEADER_BYTES {
-            return Err(TplError::Figure {
-                figure: "the page size in bytes",
+            return Err(TplError::InvalidValue {
+                name: "the page size in bytes",
                 value: page_bytes as u64,
                 expected: "an even number from 160 to 65536",
             });

@@ -106,8 +106,8 @@ impl Tpl {
         let state = self.track(track);
         let halved = state.count.halved();
         let halved = halved.filter(|count| *count >= self.header.bounds.least());
-        let halved = halved.ok_or(TplError::Figure {
-            figure: "the number of partitions of the track to merge",
+        let halved = halved.ok_or(TplError::InvalidValue {
+            name: "the number of partitions of the track to merge",
             value: state.count.get().into(),
             expected: "more than the lower bound",
         })?;
@@ -185,8 +185,8 @@ impl Tpl {
     pub fn resync(&mut self, track: usize) -> Result<TablePlan, TplError> {
         self.check_idle()?;
         if !self.is_suspect(track) {
-            return Err(TplError::Figure {
-                figure: "the track to resynchronize",
+            return Err(TplError::InvalidValue {
+                name: "the track to resynchronize",
                 value: track as u64,
                 expected: "a track left unsynchronized by a crash",
             });

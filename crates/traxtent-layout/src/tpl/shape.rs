@@ -79,15 +79,15 @@ impl ReplicaMap {
     ) -> Result<ReplicaMap, TplError> {
         let map = map.into();
         if regions == 0 {
-            return Err(TplError::Figure {
-                figure: "the number of regions",
+            return Err(TplError::InvalidValue {
+                name: "the number of regions",
                 value: 0,
                 expected: "1 or more",
             });
         }
         if block_sectors == 0 {
-            return Err(TplError::Figure {
-                figure: "the size of a block",
+            return Err(TplError::InvalidValue {
+                name: "the size of a block",
                 value: 0,
                 expected: "1 sector or more",
             });

@@ -75,16 +75,16 @@ impl NewVolume {
         attachments.extend(survey);
         let bytes = superblock.attachments().0 * u64::from(self.sector_bytes);
         attachments.resize(bytes as usize, 0);
-        let figure = |figure, value: u32, expected| {
-            CopiesError::from(TplError::Figure {
-                figure,
+        let invalid = |name, value: u32, expected| {
+            CopiesError::from(TplError::InvalidValue {
+                name,
                 value: value.into(),
                 expected,
             })
         };
         if !self.block_bytes.is_multiple_of(self.sector_bytes) {
             let expected = "a whole number of sectors";
-            return Err(figure(
+            return Err(invalid(
                 "the size of a block in bytes",
                 self.block_bytes,
                 expected,

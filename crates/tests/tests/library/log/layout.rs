@@ -111,12 +111,12 @@ fn refused() {
     let most = LogConfig::default().most_blocks(&map, lbns(&map)).unwrap();
     assert_eq!(
         error(|config| config.blocks = 0),
-        format!("blocks is 0: expected 1 to {most}; cleaning needs the remaining space")
+        format!("0 blocks requested: expected 1 to {most}; cleaning needs the remaining space")
     );
     assert_eq!(
         error(|config| config.blocks = 1 << 60),
         format!(
-            "blocks is {}: expected 1 to {most}; cleaning needs the remaining space",
+            "{} blocks requested: expected 1 to {most}; cleaning needs the remaining space",
             1u64 << 60
         )
     );
@@ -144,6 +144,11 @@ fn refused() {
             "LBNs 0..{} are not within the map, which covers 0..{end}",
             end.0 + 1
         )
+    );
+    let empty = Log::format(&map, Lbn(8)..Lbn(8), &LogConfig::default());
+    assert_eq!(
+        empty.unwrap_err().to_string(),
+        "the range of LBNs 8..8 is empty"
     );
 
     let config = LogConfig {
