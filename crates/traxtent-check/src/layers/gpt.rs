@@ -1,9 +1,9 @@
-//! The partition table of UEFI: a header and a list of entries, with a copy of both at the end of
-//! the drive.
+//! The GUID partition table (GPT) of UEFI: a header and a list of entries, with a copy of both at
+//! the end of the drive.
 //!
-//! Source: UEFI specification 2.10, chapter 5. A table that was written for another sector size is
-//! found at the offset for that size. Existing crates reject inconsistent tables; this parser reads
-//! them, because the inconsistencies must be reported.
+//! Source: UEFI specification 2.10, chapter 5. A table may have been written for another sector
+//! size; it is then looked for at the offset for that size. Existing crates reject inconsistent
+//! tables; this parser reads them, because the inconsistencies must be reported.
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
@@ -12,24 +12,25 @@ use super::{BootSector, Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
 /// The sector sizes for which a table may be written.
-const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
+const SECTOR_SIZES: [u64; 4] = [512, 4096, 1024, 2048];
 
-/// The maximum number of bytes read of a list of entries: 32 times the usual 128 entries of 128
-/// bytes.
+/// The maximum number of bytes to read from a list of entries: 32 times the usual 128 entries of
+/// 128 bytes.
 const LIST_BYTES_MAX: u64 = 512 << 10;
 
-/// The damage of a table without its first copy.
+/// The damage that is reported for a table whose primary copy is missing.
 const ONLY_BACKUP: &str = "only its backup is present";
 
 const HEADER_BYTES_MIN: u32 = 92;
 const ENTRY_BYTES_MIN: u32 = 128;
 
-/// Parses a table. A table for sectors of `sector_bytes` takes precedence.
+/// Parses a table. Among primary copies, and then among backups, one for sectors of `sector_bytes`
+/// takes precedence.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read. Contradictions are in [`Table::damage`].
+/// Returns an error if the bytes cannot be read. Inconsistencies are reported in [`Table::damage`].
 pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
-    let sizes = || std::iter::once(sector_bytes).chain(SECTORS);
+    let sizes = || std::iter::once(sector_bytes).chain(SECTOR_SIZES);
     for size in sizes() {
         if let Some(primary) = Header::read(source, size, 1)? {
             return Ok(Some(primary.table(source)?));
@@ -60,8 +61,8 @@ pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, supe
     let primary = Header::read(source, sector_bytes, 1)?;
     let backup = Header::read(source, sector_bytes, last)?;
     Ok(
-        primary.is_some_and(|header| header.intact && header.other == last)
-            && backup.is_some_and(|header| header.intact && header.own == last),
+        primary.is_some_and(|header| header.checksum_matches && header.other == last)
+            && backup.is_some_and(|header| header.checksum_matches && header.own == last),
     )
 }
 
@@ -79,8 +80,8 @@ struct Header {
     entries: u32,
     entry_bytes: u32,
     list_crc: u32,
-    /// Whether the header's checksum is right.
-    intact: bool,
+    /// Whether the header's size is possible and its checksum is right.
+    checksum_matches: bool,
 }
 
 impl Header {
@@ -98,7 +99,7 @@ impl Header {
         }
         let fields = Fields(&sector);
         let header_bytes = fields.le32(12);
-        let intact = (HEADER_BYTES_MIN..=512).contains(&header_bytes) && {
+        let checksum_matches = (HEADER_BYTES_MIN..=512).contains(&header_bytes) && {
             let mut checked = sector[..header_bytes as usize].to_vec();
             checked[16..20].fill(0);
             crc32fast::hash(&checked) == fields.le32(16)
@@ -114,18 +115,18 @@ impl Header {
             entries: fields.le32(80),
             entry_bytes: fields.le32(84),
             list_crc: fields.le32(88),
-            intact,
+            checksum_matches,
         }))
     }
 
     fn table(&self, source: &dyn Source) -> Result<Partitioned, super::LayerError> {
         let mut damage = Vec::new();
-        if !self.intact {
+        if !self.checksum_matches {
             damage.push("the checksum of its header is wrong".to_owned());
         }
         if self.own != self.at {
             let problem = format!(
-                "its header states sector {}, but is in sector {}",
+                "its header claims to be in sector {} but is in sector {}",
                 self.own, self.at
             );
             damage.push(problem);
@@ -143,18 +144,18 @@ impl Header {
     }
 
     /// Returns whether the header is in the sector that it states, and the header and its entries
-    /// have the right checksums. More entries than are read count as damaged.
+    /// have the right checksums. A list that is too long to be read in full counts as damaged.
     fn is_intact(&self, source: &dyn Source) -> Result<bool, super::LayerError> {
-        let stated = u64::from(self.entries) * u64::from(self.entry_bytes);
-        if !self.intact || self.own != self.at || stated > LIST_BYTES_MAX {
+        let stated_bytes = u64::from(self.entries) * u64::from(self.entry_bytes);
+        if !self.checksum_matches || self.own != self.at || stated_bytes > LIST_BYTES_MAX {
             return Ok(false);
         }
         let at = self.list_at.saturating_mul(self.sector_bytes);
-        let list = header(source, at, stated as usize)?;
+        let list = header(source, at, stated_bytes as usize)?;
         Ok(list.is_some_and(|list| crc32fast::hash(&list) == self.list_crc))
     }
 
-    /// Adds the problems of a first copy's backup to `damage`, and returns whether the backup is
+    /// Adds the problems of a primary copy's backup to `damage`, and returns whether the backup is
     /// intact.
     fn check_backup(
         &self,
@@ -193,28 +194,28 @@ impl Header {
         let entry_bytes = self.entry_bytes;
         if entry_bytes < ENTRY_BYTES_MIN || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
             damage.push(format!(
-                "entry size of {entry_bytes} bytes is invalid; 128, 256, … 4096 are allowed"
+                "its entry size of {entry_bytes} bytes is invalid; 128, 256, …, 4096 are allowed"
             ));
             return Ok(Vec::new());
         }
-        let stated = u64::from(self.entries) * u64::from(entry_bytes);
-        let count = stated.min(LIST_BYTES_MAX);
-        if count < stated {
+        let stated_bytes = u64::from(self.entries) * u64::from(entry_bytes);
+        let list_bytes = stated_bytes.min(LIST_BYTES_MAX);
+        if list_bytes < stated_bytes {
             damage.push(format!(
                 "it states {} entries; only the first {} are checked",
                 self.entries,
-                count / u64::from(entry_bytes)
+                list_bytes / u64::from(entry_bytes)
             ));
         }
         let at = self.list_at.saturating_mul(self.sector_bytes);
-        let Some(list) = header(source, at, count as usize)? else {
+        let Some(list) = header(source, at, list_bytes as usize)? else {
             damage.push(format!(
                 "its entries would be in sector {}, which cannot be read",
                 self.list_at
             ));
             return Ok(Vec::new());
         };
-        if count == stated && crc32fast::hash(&list) != self.list_crc {
+        if list_bytes == stated_bytes && crc32fast::hash(&list) != self.list_crc {
             damage.push("the checksum of its entries is wrong".to_owned());
         }
         let mut partitions = Vec::new();
@@ -239,7 +240,7 @@ impl Header {
             }
             if first < self.first_usable || last > self.last_usable {
                 damage.push(format!(
-                    "partition {number}, sectors {first} to {last}, is outside the usable ones, {} to {}",
+                    "partition {number}, sectors {first} to {last}, is outside the usable sectors, {} to {}",
                     self.first_usable, self.last_usable
                 ));
             }

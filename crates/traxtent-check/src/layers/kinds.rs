@@ -93,7 +93,7 @@ pub struct Table {
     pub scheme: Scheme,
     /// The size in bytes of the sectors that it counts.
     pub sector_bytes: u64,
-    /// The contradictions in it, each as a sentence.
+    /// The inconsistencies in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
     /// Whether it is a GPT whose copies are both damaged or absent. In that case, nothing on the

@@ -23,7 +23,7 @@ pub type Partitioned = (Table, Vec<Partition>);
 /// Parses a table for sectors of `sector_bytes`.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read. Contradictions are in [`Table::damage`].
+/// Returns an error if the bytes cannot be read. Inconsistencies are reported in [`Table::damage`].
 pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     let Some(sector) = header(source, 0, 512)? else {
         return Ok(None);
