@@ -2,7 +2,7 @@
 
 use super::layout::disk_geometry;
 use super::params::{Block, Node, ParamError, Sources, in_key, not_modelled};
-use super::required::{OF_DISK, SEPARATE, warn_of_missing};
+use super::required::{DISK_REQUIRED, SEPARATE_WRITE_SEGMENT, warn_of_missing};
 use super::scheduling::{QueueOwner, scheduler};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
@@ -31,7 +31,7 @@ pub(super) fn disk_profile(
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
     let model = block.require_block("Model")?;
-    warn_of_missing(block, OF_DISK, warnings);
+    warn_of_missing(block, DISK_REQUIRED, warnings);
     let mut profile = model_profile(model, name, sources, warnings)?;
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
     profile.overheads = overheads(block)?;
@@ -375,15 +375,15 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
             node.file, node.line
         ));
     }
-    if flag(block, SEPARATE)? {
+    if flag(block, SEPARATE_WRITE_SEGMENT)? {
         // DiskSim 4.0 implements this parameter (`disk_initialize` in `disksim_disk.c`).
         // Applying it here would increase the demerits, as DiskSim computes them, against two of
         // the three measured drives that set it: 0.0909 ms instead of 0.0886 (HP C2247A), 0.3057
         // instead of 0.3052 (HP C3323A). The IBM 18ES has 0.1354 either way. DiskSim's own demerits
         // are also better without it: 0.0893 instead of 0.0899, and 0.3052 instead of 0.3057.
-        let node = block.require(SEPARATE)?;
+        let node = block.require(SEPARATE_WRITE_SEGMENT)?;
         warnings.push(format!(
-            "{}:{}: \"{SEPARATE}\" is not applied: writes and reads share all segments",
+            "{}:{}: \"{SEPARATE_WRITE_SEGMENT}\" is not applied: writes and reads share all segments",
             node.file, node.line
         ));
     }

@@ -5,7 +5,7 @@
 //! the line, the parameter and its value.
 
 use super::params::{Block, Node, ParamError, Value};
-use super::required::SEPARATE;
+use super::required::SEPARATE_WRITE_SEGMENT;
 use super::scheduling::{QueueOwner, origin_of_replacement};
 use traxtent_model::profile::{Profile, ProfileError, Provenance};
 
@@ -76,7 +76,7 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
     ("cache.segments", Drive, "Number of buffer segments"),
     ("cache.write_segments", Drive, "Maximum number of write segments"),
     ("cache.segment_sectors", Drive, "Segment size (in blks)"),
-    ("cache.dedicated_write_segment", Drive, SEPARATE),
+    ("cache.dedicated_write_segment", Drive, SEPARATE_WRITE_SEGMENT),
     ("cache.write_back", Drive, "Fast write level"),
     ("cache.combine_writes", Drive, "Combine seq writes"),
     ("cache.read_hits_on_written", Drive, "Allow read hits on write data"),
@@ -118,10 +118,10 @@ pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> 
                 "queue.scheduler".clone_into(&mut path);
                 replaced.clone().unwrap_or_default()
             }
-            Some((SEPARATE, node)) if node.value.show() != "0" => {
+            Some((SEPARATE_WRITE_SEGMENT, node)) if node.value.show() != "0" => {
                 let value = node.value.show();
                 format!(
-                    "assumed: DiskSim, {}:{}, \"{SEPARATE}\" = {value} is not applied",
+                    "assumed: DiskSim, {}:{}, \"{SEPARATE_WRITE_SEGMENT}\" = {value} is not applied",
                     node.file, node.line
                 )
             }

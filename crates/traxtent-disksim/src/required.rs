@@ -1,13 +1,13 @@
-//! Parameters that DiskSim requires (`src/modules/*.modspec` in DiskSim 4.0), and the values that
-//! replace them here if a file omits them.
+//! Parameters that DiskSim requires (`src/modules/*.modspec` in DiskSim 4.0), and the values
+//! used here if a file omits them.
 
 use super::params::Block;
 
 /// A required parameter and the value that is used if it is missing.
 pub(super) type Required = (&'static str, &'static str);
 
-/// The required parameters of a `disksim_disk` block that affect a simulation.
-pub(super) const OF_DISK: &[Required] = &[
+/// The required parameters of a `disksim_disk` block that affect a simulation in DiskSim.
+pub(super) const DISK_REQUIRED: &[Required] = &[
     ("Scheduler", "FCFS"),
     ("Max queue length", "1"),
     ("Bulk sector transfer time", "0"),
@@ -26,7 +26,7 @@ pub(super) const OF_DISK: &[Required] = &[
     ("Preseeking level", "0"),
     ("Never disconnect", "0"),
     ("Maximum number of write segments", "1"),
-    (SEPARATE, "0"),
+    (SEPARATE_WRITE_SEGMENT, "0"),
     ("Low (write) water mark", "0"),
     ("High (read) water mark", "0"),
     ("Set watermark by reqsize", "1"),
@@ -67,10 +67,10 @@ pub(super) const OF_DISK: &[Required] = &[
 ];
 
 /// The parameter that reserves a segment for writes. It is read but not applied.
-pub(super) const SEPARATE: &str = "Use separate write segment";
+pub(super) const SEPARATE_WRITE_SEGMENT: &str = "Use separate write segment";
 
 /// The required parameters of a `disksim_bus` block that affect a simulation in DiskSim.
-pub(super) const OF_BUS: &[Required] = &[
+pub(super) const BUS_REQUIRED: &[Required] = &[
     ("Arbitration time", "0"),
     ("Read block transfer time", "0"),
     ("Write block transfer time", "0"),
@@ -79,10 +79,10 @@ pub(super) const OF_BUS: &[Required] = &[
 /// The parameter of a `disksim_iodriver` block that lets disks queue requests.
 pub(super) const QUEUEING: &str = "Use queueing in subsystem";
 
-/// The required parameters of a `disksim_iodriver` block that affect a simulation.
-pub(super) const OF_DRIVER: &[Required] = &[(QUEUEING, "0"), ("Scheduler", "FCFS")];
+/// The required parameters of a `disksim_iodriver` block that affect a simulation in DiskSim.
+pub(super) const DRIVER_REQUIRED: &[Required] = &[(QUEUEING, "0"), ("Scheduler", "FCFS")];
 
-/// Adds one warning that names all required parameters that a block lacks.
+/// Adds a single warning that names the required parameters that a block lacks, if any.
 pub(super) fn warn_of_missing(block: &Block, required: &[Required], warnings: &mut Vec<String>) {
     let missing: Vec<String> = required
         .iter()

@@ -4,7 +4,7 @@ use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::ignored::warn_of_ignored;
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
-use super::required::{OF_BUS, OF_DISK, OF_DRIVER, QUEUEING, warn_of_missing};
+use super::required::{BUS_REQUIRED, DISK_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
 use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
 use super::synthio;
 use super::synthio_places::SynthioPlaces;
@@ -186,7 +186,7 @@ fn warning_of_unused(unused: &Unused) -> String {
         return format!("{file}:{line}: \"{key}\" is not modelled");
     }
     // Every parameter that DiskSim has in this block is read, so this is none of them.
-    let known = nearest_name(key, OF_DISK.iter().map(|(key, _)| *key));
+    let known = nearest_name(key, DISK_REQUIRED.iter().map(|(key, _)| *key));
     let hint = known.map(|known| format!("; did you mean \"{known}\"?"));
     format!(
         "{file}:{line}: \"{key}\" is not a parameter of {block}; it is ignored{}",
@@ -415,7 +415,7 @@ impl<'a> Loader<'a> {
         let Some(bus) = self.bus_of(disk) else {
             return Ok(BusTimes::default());
         };
-        warn_of_missing(bus, OF_BUS, &mut self.warnings);
+        warn_of_missing(bus, BUS_REQUIRED, &mut self.warnings);
         Ok(BusTimes {
             read_ms: ms(bus, "Read block transfer time")?,
             write_ms: ms(bus, "Write block transfer time")?,
@@ -487,7 +487,7 @@ impl<'a> Loader<'a> {
         else {
             return Ok((Scheduler::Fcfs, true));
         };
-        warn_of_missing(block, OF_DRIVER, &mut self.warnings);
+        warn_of_missing(block, DRIVER_REQUIRED, &mut self.warnings);
         let policy = match block.get_block("Scheduler")? {
             Some(queue) => scheduler(queue, QueueOwner::Host, &mut self.warnings)?,
             None => Scheduler::Fcfs,
@@ -723,7 +723,7 @@ mod tests {
     /// and a misspelt one with the right spelling?
     #[test]
     fn missing_and_misspelt_parameters_are_reported() {
-        let full: Vec<String> = OF_DISK
+        let full: Vec<String> = DISK_REQUIRED
             .iter()
             .filter(|(key, _)| *key != "Scheduler")
             .map(|(key, value)| format!("{key} = {value},"))
