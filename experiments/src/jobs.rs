@@ -113,14 +113,15 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
     if jobs::reads_ahead(bench) && share < 1.0 - RATE_TOLERANCE {
         misses.push(ExceededBound::ShortReads(share));
     }
-    let mut hold = |is: f64, published: Option<f64>, tolerance, miss: fn(f64) -> ExceededBound| {
-        let share = published.map(|published| is / published);
-        misses.extend(
-            share
-                .filter(|share| (share - 1.0).abs() > tolerance)
-                .map(miss),
-        );
-    };
+    let mut hold =
+        |measured: f64, published: Option<f64>, tolerance, miss: fn(f64) -> ExceededBound| {
+            let share = published.map(|published| measured / published);
+            misses.extend(
+                share
+                    .filter(|share| (share - 1.0).abs() > tolerance)
+                    .map(miss),
+            );
+        };
     hold(
         streaming.mb_per_s,
         published_mb_per_s,

@@ -306,7 +306,8 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
 
 /// Runs a rebuild, a sync or a scrub, on a server or in this process.
 fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
-    let interrupt = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
+    let interrupt = Interrupt::catch()
+        .map_err(|error| Failure::Io(format!("cannot catch signals: {error}")))?;
     let (rate, mut bar) = (args.rate, None);
     let mut report = |progress: &volume::MaintenanceProgress| {
         let first = progress.first;

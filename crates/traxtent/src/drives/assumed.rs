@@ -49,15 +49,17 @@ fn print(name: &str, found: &Influence) -> Result<()> {
     let mut row = |figure: &str, from: &str, to: &str, results: &Results| {
         let texts = [figure, from, to].map(str::to_owned).into_iter();
         let cells = columns(results).into_iter().zip(columns(&found.own));
-        let cells = cells.zip([2, 0, 1, 1]).flat_map(|((is, own), decimals)| {
-            let change = 100.0 * (is / own - 1.0);
-            let change = if change.abs() < 0.05 {
-                String::new()
-            } else {
-                format!("{change:+.1} %")
-            };
-            [format!("{is:.decimals$}"), change]
-        });
+        let cells = cells
+            .zip([2, 0, 1, 1])
+            .flat_map(|((result, own), decimals)| {
+                let change = 100.0 * (result / own - 1.0);
+                let change = if change.abs() < 0.05 {
+                    String::new()
+                } else {
+                    format!("{change:+.1} %")
+                };
+                [format!("{result:.decimals$}"), change]
+            });
         table.row(texts.chain(cells));
     };
     row("as in the profile", "", "", &found.own);
@@ -122,10 +124,10 @@ fn columns(results: &Results) -> [f64; 4] {
     [read_ms, reads_32, stream, scan]
 }
 
-fn greatest_change(is: &Results, own: &Results) -> f64 {
-    let changes = columns(is).into_iter().zip(columns(own));
+fn greatest_change(results: &Results, own: &Results) -> f64 {
+    let changes = columns(results).into_iter().zip(columns(own));
     changes
-        .map(|(is, own)| (is / own - 1.0).abs())
+        .map(|(result, own)| (result / own - 1.0).abs())
         .fold(0.0, f64::max)
 }
 

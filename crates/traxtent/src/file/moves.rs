@@ -331,12 +331,12 @@ fn watch(progress: &Progress, stop: &Interrupt, moved: u64) -> ControlFlow<()> {
 }
 
 fn catch() -> Result<Interrupt> {
-    Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))
+    Interrupt::catch().map_err(|error| Failure::Io(format!("cannot catch signals: {error}")))
 }
 
-fn interrupted(line: String, stop: &Interrupt) -> Failure {
+fn interrupted(message: String, stop: &Interrupt) -> Failure {
     match stop.signal() {
-        Some(signal) => Failure::Interrupted(line, signal),
-        None => Failure::Io(line),
+        Some(signal) => Failure::Interrupted(message, signal),
+        None => Failure::Io(message),
     }
 }

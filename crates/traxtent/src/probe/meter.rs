@@ -25,7 +25,8 @@ pub(super) struct ProbeMeter {
 impl ProbeMeter {
     /// Starts counting requests, and catches the signals that interrupt a command.
     pub(super) fn start(target: &dyn Target) -> Result<ProbeMeter> {
-        let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
+        let stop = Interrupt::catch()
+            .map_err(|error| Failure::Io(format!("cannot catch signals: {error}")))?;
         Ok(ProbeMeter {
             began: target.now(),
             now: Cell::new(target.now()),
@@ -35,7 +36,7 @@ impl ProbeMeter {
         })
     }
 
-    /// Returns the target, with this meter counting its requests.
+    /// Wraps the target so that this meter counts its requests.
     pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> MeteredTarget<'a> {
         ObservedTarget::new(target, self)
     }
@@ -45,12 +46,12 @@ impl ProbeMeter {
         self.stop.raised()
     }
 
-    /// Returns the failure for a probe that ended early, with the signal that has interrupted it,
-    /// if any.
-    pub(super) fn early_end(&self, line: String) -> Failure {
+    /// Returns the failure for a probe that ended early, with the signal that interrupted it, if
+    /// any.
+    pub(super) fn early_end(&self, message: String) -> Failure {
         match self.stop.signal() {
-            Some(signal) => Failure::Interrupted(line, signal),
-            None => Failure::Io(line),
+            Some(signal) => Failure::Interrupted(message, signal),
+            None => Failure::Io(message),
         }
     }
 
@@ -65,12 +66,12 @@ impl ProbeMeter {
     }
 
     /// Returns the number of requests and translations so far.
-    pub(super) fn requests(&self) -> u64 {
+    pub(super) fn operations(&self) -> u64 {
         let counts = self.counts.get();
         counts.requests + counts.translations
     }
 
-    /// Returns the LBNs that could not be read so far.
+    /// Returns the LBNs found to be unreadable so far, by requests for a single sector.
     pub(super) fn unreadable(&self) -> Vec<Lbn> {
         self.unreadable.borrow().iter().copied().collect()
     }
@@ -100,7 +101,7 @@ impl TargetObserver for &ProbeMeter {
     }
 }
 
-/// Returns the processor time of this process in seconds.
+/// Returns the processor time that this process has used so far, in seconds.
 pub(super) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -144,7 +144,7 @@ struct ShownRequests<'a> {
 
 impl TargetObserver for ShownRequests<'_> {
     fn after(&mut self, _: TargetOperation, _: SimTime, _: Option<&TargetError>) {
-        let requests = || format!("{} requests", self.meter.requests());
+        let requests = || format!("{} requests", self.meter.operations());
         self.progress.tell(requests);
     }
 }
@@ -170,7 +170,7 @@ pub(super) fn run(
             Ok(()) if meter.stopped() => ControlFlow::Break(()),
             Ok(()) => {
                 progress.add(u64::from(found.sectors));
-                let estimate = first_tracks.add(found.sectors, began.elapsed(), meter.requests());
+                let estimate = first_tracks.add(found.sectors, began.elapsed(), meter.operations());
                 // A scan searches many places at once. Until these searches meet, it passes on only
                 // the tracks of the first place, which say nothing about the rest.
                 if let Some(estimate) = estimate.filter(|_| algorithm != Algorithm::Scan) {
@@ -431,7 +431,7 @@ mod tests {
             let mut estimate = None;
             let elapsed = || Duration::from_secs_f64(meter.cost().drive_time.as_ms() / 1e3);
             let mut sink = |found: Found| {
-                let (now, requests) = (elapsed(), meter.requests());
+                let (now, requests) = (elapsed(), meter.operations());
                 let made = first_tracks.add(found.sectors, now, requests);
                 estimate = estimate.or(made.map(|made| (now, requests, made)));
                 ControlFlow::Continue(())
@@ -450,7 +450,7 @@ mod tests {
             assert!(now < all / 4, "{algorithm:?}: {now:?} of {all:?}");
             for share in [
                 (now + made.time).as_secs_f64() / all.as_secs_f64(),
-                (requests + made.requests) as f64 / meter.requests() as f64,
+                (requests + made.requests) as f64 / meter.operations() as f64,
             ] {
                 assert!(
                     share < factor && share > 1.0 / factor,

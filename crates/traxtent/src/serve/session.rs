@@ -43,7 +43,7 @@ impl Signals {
         let caught = signal_hook::iterator::Signals::new(signals.into_iter().chain(hangup));
         caught
             .map(Signals)
-            .map_err(|error| Failure::Io(format!("signals cannot be caught: {error}")))
+            .map_err(|error| Failure::Io(format!("cannot catch signals: {error}")))
     }
 }
 

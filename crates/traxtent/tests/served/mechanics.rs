@@ -15,11 +15,11 @@ use crate::server::{Server, argument, option};
 /// The factor by which the drive is slower than real time. Delays caused by a busy machine are then
 /// a small fraction of a revolution.
 const SLOWDOWN: u32 = 8;
-/// The number of sectors of each read.
+/// The number of sectors in each read.
 const SECTORS: u32 = 64;
 /// The step between offsets, in sectors.
 const STEP: u32 = 16;
-/// The tolerance of a time, as a fraction of a revolution. The skew is 0.1.
+/// The tolerance of a delay, in revolutions. For comparison, the skew is 0.1 revolutions.
 const TOLERANCE: f64 = 0.04;
 /// The number of measurements at an offset that must agree to within half the tolerance. Delays
 /// caused by a busy machine do not agree with each other.
@@ -27,9 +27,9 @@ const AGREEING_MIN: usize = 3;
 /// The maximum number of measurements at an offset.
 const MEASUREMENTS_MAX: usize = 40;
 
-/// Does the time from the end of one read to the end of the next grow with the offset of the next,
-/// as the rotation implies? Does it jump by the skew where the next begins to cross a track
-/// boundary?
+/// Does the time from the end of one read to the end of a second grow with the offset of the
+/// second, as the rotation implies? Does it jump by the skew where the second begins to cross a
+/// track boundary?
 #[test]
 fn rotation_and_boundary() {
     let profile = builtin("atlas10k2").unwrap();
@@ -80,19 +80,19 @@ fn rotation_and_boundary() {
         delays.push(agreed.unwrap_or_else(|| panic!("offset {offset}: {delays_here:.3?}")));
     }
 
-    // Without rotation, these values would be spread over a whole revolution.
     let crossing = offsets.partition_point(|offset| offset + SECTORS <= track_sectors);
     let (within, across) = delays.split_at(crossing);
     let level = median(within);
     let is_near = |delay: &&f64, level: f64| (**delay - level).abs() < TOLERANCE;
+    // Without rotation, the delays would be spread over a whole revolution.
     let near_level = within.iter().filter(|delay| is_near(delay, level)).count();
-    // If the head arrives within the requested sectors, the drive starts reading there, and the
-    // read completes slightly earlier.
+    // If the head arrives over the middle of the requested sectors, the drive starts reading at
+    // once, and the read completes slightly earlier.
     let early_max = (SECTORS / STEP + 2) as usize;
     assert!(near_level + early_max >= within.len(), "{delays:.3?}");
     // The track boundary, found from the times alone.
-    let jump = delays.iter().rposition(|delay| *delay < level + TOLERANCE);
-    let found_offset = offsets[jump.unwrap() + 1];
+    let last_before_jump = delays.iter().rposition(|delay| *delay < level + TOLERANCE);
+    let found_offset = offsets[last_before_jump.unwrap() + 1];
     assert!(
         found_offset.abs_diff(track_sectors - SECTORS) <= STEP,
         "{found_offset}: {delays:.3?}"
