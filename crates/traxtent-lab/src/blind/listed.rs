@@ -1,10 +1,11 @@
-//! Random irregular layouts, similar to the descriptions of measured drives in DiskSim's layouts g2
-//! and g4.
+//! Random irregular layouts, similar to those with which DiskSim's layouts g2 and g4 describe
+//! measured drives.
 //!
-//! A map (g2) lists every run of LBNs. Most runs are whole tracks; others begin at odd slots, end
-//! early, or are parts of a track that a defect splits. An index (g4) lists sections: short passes
-//! over surfaces whose tracks differ in size, with skews that differ by a fraction of a sector,
-//! tracks that are listed one by one, and long lists of slipped sectors.
+//! A map (g2) lists every run of LBNs. Most runs are whole tracks; others begin at slots other than
+//! the first, end early, or are parts of a track that a defect splits. An index (g4) lists
+//! sections, which are short passes over surfaces. Track sizes differ between surfaces, skews
+//! differ by a fraction of a sector, some tracks are listed one by one, and there are long lists of
+//! slipped sectors.
 
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
 
@@ -12,16 +13,16 @@ use super::dice::SeededRng;
 use super::layout::Size;
 use super::skews::Skews;
 
-/// Draws a drive like the map of a measured drive (g2).
+/// Draws a drive whose layout resembles the map (g2) of a measured drive.
 pub(super) fn mapped(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
-    let odd = dice.of(&[0.01, 0.03, 0.1, 0.3]);
+    let irregular_chance = dice.of(&[0.01, 0.03, 0.1, 0.3]);
     let alternates = dice.chance(0.5);
     let (head, step) = (skews.turns(0, true), skews.turns(1, true));
     let mut angle = 0.0;
     let mut backward = false;
     for zone in zones(dice, size) {
-        // Skews are whole sectors of the zone.
+        // In each zone, skews are whole numbers of slots.
         let whole = |turns: f64| (turns * f64::from(zone.slots)).ceil() / f64::from(zone.slots);
         let (head, step) = (whole(head), whole(step));
         for cylinder in zone.cylinders {
@@ -32,13 +33,15 @@ pub(super) fn mapped(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geometr
                 } else {
                     0
                 };
-                for (first_slot, sectors) in extents(dice, size, zone.slots, spare, odd) {
-                    let pattern = list.pattern(zone.slots, first_slot, sectors);
+                for (first_slot, sectors) in
+                    extents(dice, size, zone.slots, spare, irregular_chance)
+                {
+                    let track = list.track_index(zone.slots, first_slot, sectors);
                     list.root.push(BranchSpec {
                         cylinder: cylinder as i32,
                         surface: surface.into(),
                         angle_turns: angle,
-                        ..BranchSpec::once(Child::Track(pattern))
+                        ..BranchSpec::once(Child::Track(track))
                     });
                 }
                 let turn = if k + 1 == size.surfaces { step } else { head };
@@ -50,12 +53,18 @@ pub(super) fn mapped(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geometr
     list.finish()
 }
 
-/// Draws the parts of a track that hold LBNs, as first slot and number of sectors: mostly the whole
-/// track.
-fn extents(dice: &mut SeededRng, size: Size, slots: u32, spare: u32, odd: f64) -> Vec<(u32, u32)> {
+/// Draws the parts of a track that hold LBNs, each as its first slot and number of sectors: mostly
+/// the whole track.
+fn extents(
+    dice: &mut SeededRng,
+    size: Size,
+    slots: u32,
+    spare: u32,
+    irregular_chance: f64,
+) -> Vec<(u32, u32)> {
     let ratio = size.ratio;
     let physical = (slots - spare) / ratio;
-    if !dice.chance(odd) {
+    if !dice.chance(irregular_chance) {
         return vec![(0, physical * ratio)];
     }
     let few = 1 + physical / 12;
@@ -80,17 +89,19 @@ fn extents(dice: &mut SeededRng, size: Size, slots: u32, spare: u32, odd: f64) -
     parts.into_iter().map(slots_of).collect()
 }
 
-/// Draws a drive like an index of sections (g4).
+/// Draws a drive whose layout resembles an index of sections (g4).
 pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
     let wander = dice.of(&[0.0, 0.000_2, 0.000_5]);
     let one_by_one = dice.chance(0.3);
-    let odd = dice.of(&[0.0, 0.002, 0.02]);
+    let irregular_chance = dice.of(&[0.0, 0.002, 0.02]);
     let mut backward = false;
     let mut angle = 0.0;
     for zone in zones(dice, size) {
-        // Surfaces differ by as much as those of a real drive.
-        let by_surface: Vec<u32> = (0..size.surfaces).map(|_| zone.near(dice, size)).collect();
+        // Track sizes differ between surfaces by up to 12 %, as on a real drive.
+        let by_surface: Vec<u32> = (0..size.surfaces)
+            .map(|_| zone.similar_slots(dice, size))
+            .collect();
         let alike = dice.chance(0.3);
         let mut first = zone.cylinders.start;
         while first < zone.cylinders.end {
@@ -103,7 +114,7 @@ pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geomet
                 } else {
                     by_surface[usize::from(surface)]
                 };
-                let (start, way) = if (k % 2 == 1) != backward {
+                let (start, direction) = if (k % 2 == 1) != backward {
                     (first + width - 1, -1)
                 } else {
                     (first, 1)
@@ -113,34 +124,34 @@ pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geomet
                 let mut left = width;
                 while left > 0 {
                     // Defects occasionally split a run.
-                    let alone = listed || dice.chance(odd * f64::from(left));
-                    let count = match (listed, alone) {
+                    let is_split = listed || dice.chance(irregular_chance * f64::from(left));
+                    let count = match (listed, is_split) {
                         (true, _) => 1,
                         (_, true) if left > 1 => dice.pick32(1..left),
                         _ => left,
                     };
-                    let pattern = if listed && dice.chance(4.0 * odd) {
+                    let track = if listed && dice.chance(4.0 * irregular_chance) {
                         let (first, sectors) = extents(dice, size, slots, 0, 1.0)[0];
-                        list.pattern(slots, first, sectors)
+                        list.track_index(slots, first, sectors)
                     } else {
-                        list.pattern(slots, 0, slots)
+                        list.track_index(slots, 0, slots)
                     };
                     list.root.push(BranchSpec {
                         cylinder: at,
                         surface: surface.into(),
                         angle_turns: angle,
                         repeat: count.into(),
-                        cylinder_step: if count > 1 { way } else { 0 },
+                        cylinder_step: if count > 1 { direction } else { 0 },
                         angle_step_turns: if count > 1 { turn } else { 0.0 },
-                        ..BranchSpec::once(Child::Track(pattern))
+                        ..BranchSpec::once(Child::Track(track))
                     });
-                    at += way * count as i32;
+                    at += direction * count as i32;
                     angle = (angle + turn * f64::from(count)).fract();
                     left -= count;
                 }
-                angle = millionths(angle - turn + skews.turns(0, true));
+                angle = rounded_fraction(angle - turn + skews.turns(0, true));
             }
-            angle = millionths(angle - skews.turns(0, true) + skews.turns(width, true));
+            angle = rounded_fraction(angle - skews.turns(0, true) + skews.turns(width, true));
             backward = dice.chance(0.5) != backward;
             first += width;
         }
@@ -150,7 +161,7 @@ pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geomet
     spec
 }
 
-/// Adds slips in runs of one to six physical sectors, as frequent as on measured drives.
+/// Adds slips in runs of one to six physical sectors, about as frequent as on measured drives.
 fn slips(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     let Some(tree) = &mut spec.tree else { return };
     let mut sectors = 0;
@@ -173,7 +184,7 @@ fn slips(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     }
 }
 
-/// A zone of a listed drive.
+/// A zone of a mapped or indexed drive.
 struct Zone {
     cylinders: std::ops::Range<u32>,
     slots: u32,
@@ -182,7 +193,7 @@ struct Zone {
 }
 
 impl Zone {
-    fn near(&self, dice: &mut SeededRng, size: Size) -> u32 {
+    fn similar_slots(&self, dice: &mut SeededRng, size: Size) -> u32 {
         size.whole((f64::from(self.slots) * dice.between(0.88, 1.0)) as u32)
     }
 }
@@ -216,7 +227,7 @@ fn zones(dice: &mut SeededRng, size: Size) -> Vec<Zone> {
     zones
 }
 
-/// A layout that is being listed.
+/// A layout under construction.
 struct Listing {
     tree: TreeSpec,
     root: Vec<BranchSpec>,
@@ -232,7 +243,7 @@ impl Listing {
         }
     }
 
-    fn pattern(&mut self, slots: u32, first_slot: u32, sectors: u32) -> u32 {
+    fn track_index(&mut self, slots: u32, first_slot: u32, sectors: u32) -> u32 {
         self.tree.track_index(TrackSpec {
             slots,
             first_slot,
@@ -252,6 +263,6 @@ impl Listing {
 }
 
 /// Returns the fractional part of an angle in turns, rounded to a millionth.
-fn millionths(turns: f64) -> f64 {
+fn rounded_fraction(turns: f64) -> f64 {
     ((turns - turns.floor()) * 1e6).round() / 1e6
 }

@@ -101,7 +101,8 @@ pub enum Layouts {
     #[default]
     Any,
     /// Irregular layouts, similar to DiskSim's layouts g2 and g4 of measured drives: tracks that
-    /// begin at odd slots, tracks that defects split, tiny zones, tracks of many sizes.
+    /// begin at slots other than the first, tracks that defects split, tiny zones, tracks of many
+    /// sizes.
     Irregular,
 }
 
