@@ -1,4 +1,4 @@
-//! The best possible result of a realignment. Pure: the free space is an argument.
+//! Forecasts the result of a realignment, without I/O: the caller passes the free space.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ pub struct Forecast {
     pub wanted_bytes: u64,
 }
 
-/// The number of free tracks that are considered in addition to twice the number that the moved
-/// blocks fill.
+/// A margin of free tracks. The forecast considers twice as many as the moved blocks fill, plus
+/// this number.
 const ADDITIONAL_TRACKS: u64 = 64;
 
-/// Plans the realignment of a file, as if the plan could choose freely among the free blocks of the
-/// file system. `free` lists them as byte ranges of the device. In reality the kernel chooses the
+/// Plans the realignment of a file, as if the plan could pick any free blocks of the file
+/// system. `free` lists them as byte ranges of the device. In reality the kernel chooses the
 /// blocks, so the result is a best case.
 pub fn forecast(
     extents: &[FileExtent],
@@ -73,7 +73,7 @@ pub fn forecast(
     }
 }
 
-/// Returns a file's extents after the moves, which must be in file order.
+/// Returns a file's extents after the moves. The moves must be in file order.
 fn apply(extents: &[FileExtent], moves: &[BlockMove], block_bytes: u64) -> Vec<FileExtent> {
     let mut after: Vec<FileExtent> = Vec::new();
     let mut push = |extent: FileExtent| match after.last_mut() {

@@ -1,5 +1,5 @@
-//! The choice of the blocks of a file that move, and of their new places. Pure: the blocks that are
-//! available are an argument.
+//! The choice of the blocks of a file that move, and of their new places, without I/O: the caller
+//! passes the available blocks.
 //!
 //! A file is a list of runs between holes. A run is a list of pieces, each within one track or a
 //! single block that spans a boundary. A *stretch* is a longest sequence of pieces that are not

@@ -1,11 +1,11 @@
-//! A server, simulated with the crate `turmoil`, that keeps its log on a modelled drive and
+//! A server, simulated with the `turmoil` crate, that keeps its log on a modelled drive and
 //! survives crashes.
 //!
 //! `cargo run --release -p traxtent-model --example turmoil [seed]`
 //!
-//! Clients send transactions over turmoil's TCP. The server appends them to a log and acknowledges
-//! each once it is durable. A crash of the host cuts the power of its disk. At the end, every
-//! acknowledged transaction must be in the log.
+//! Clients send transactions over turmoil's simulated TCP. The server appends them to a log and
+//! acknowledges each once it is durable. A crash of the host cuts the power to its disk. At the
+//! end, every acknowledged transaction must be in the log.
 //!
 //! The disk's clock follows turmoil's. Tokio's timers count milliseconds, so the server notices a
 //! completion at the next millisecond. `tokio::select!` must be `biased`: otherwise it picks a
@@ -32,18 +32,18 @@ use wal::{Log, cut_and_count, percentile};
 const DRIVE: &str = "toshiba-x300";
 const PORT: u16 = 7000;
 const CLIENTS: u64 = 8;
-/// The number of transactions of each client.
+/// The number of transactions per client.
 const TRANSACTIONS: u64 = 100;
 /// The times at which the server crashes.
 const CRASHES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(1900)];
 /// The time from a crash until the server starts again.
 const DOWN: Duration = Duration::from_millis(300);
-/// The time after which a client gives up an attempt at a transaction.
+/// The time after which a client gives up on an attempt.
 const TIMEOUT: Duration = Duration::from_millis(100);
 /// The time that a client waits after a failed attempt before it connects again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// The acknowledged transactions, each with the time from its first attempt to acknowledgement.
+/// The acknowledged transactions, each with the time from its first attempt to its acknowledgement.
 type Acknowledged = Rc<RefCell<Vec<(u64, Duration)>>>;
 
 fn main() -> turmoil::Result {
@@ -132,8 +132,7 @@ async fn serve(disk: Rc<RefCell<Disk>>, flushes: bool) -> turmoil::Result {
     }
 }
 
-/// Advances the log at each event of the disk and, while the disk has none, when a record is
-/// appended.
+/// Advances the log at each event of the disk or, while none is due, once a record is appended.
 async fn write_log(server: &Server) -> turmoil::Result {
     loop {
         let disk = &server.disk;
@@ -147,8 +146,8 @@ async fn write_log(server: &Server) -> turmoil::Result {
     }
 }
 
-/// Receives transactions from a client, and returns the number of each once its record is
-/// acknowledged.
+/// Receives transactions from a client, and sends back the number of each once its record is
+/// durable.
 async fn answer(server: Rc<Server>, mut stream: TcpStream) -> turmoil::Result {
     loop {
         let transaction = stream.read_u64().await?;
@@ -186,7 +185,7 @@ async fn send(stream: &mut Option<TcpStream>, transaction: u64) -> std::io::Resu
     Ok(())
 }
 
-/// The simulation's time, which is also the disk's.
+/// The simulation's time, on the scale of the disk's clock.
 fn now() -> SimTime {
     let elapsed = turmoil::sim_elapsed().expect("called in a simulation");
     SimTime(picoseconds(elapsed))

@@ -129,7 +129,7 @@ impl Log {
     }
 }
 
-/// Cuts the power of a disk and recovers its log. Returns the number of distinct transactions
+/// Cuts the power to a disk and recovers its log. Returns the number of distinct transactions
 /// found, and the number of acknowledged ones that are lost.
 pub(crate) fn cut_and_count(
     disk: &mut Disk,
