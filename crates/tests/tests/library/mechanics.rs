@@ -172,11 +172,11 @@ fn curve(spec: &SeekSpec, cylinders: u32) -> SeekCurve {
     SeekCurve::new(spec, cylinders)
 }
 
-fn assert_near(is: Span, should_ms: f64, within_ms: f64) {
+fn assert_near(span: Span, expected_ms: f64, within_ms: f64) {
     assert!(
-        (is.as_ms() - should_ms).abs() <= within_ms,
-        "{} ms, expected {should_ms}",
-        is.as_ms()
+        (span.as_ms() - expected_ms).abs() <= within_ms,
+        "{} ms, expected {expected_ms}",
+        span.as_ms()
     );
 }
 
@@ -304,10 +304,10 @@ fn seek_and_head_switch_overlap() {
         (-0.5, 1, 1, true, 0.1),
         (-5.0, 3, 1, true, 0.0),
     ] {
-        let is = moved(settle, cylinder, surface, write);
+        let moved_ms = moved(settle, cylinder, surface, write);
         assert!(
-            (is - ms).abs() < 1e-9,
-            "{settle} {cylinder} {surface} {write}: {is}, expected {ms}"
+            (moved_ms - ms).abs() < 1e-9,
+            "{settle} {cylinder} {surface} {write}: {moved_ms}, expected {ms}"
         );
     }
 }

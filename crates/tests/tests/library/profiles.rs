@@ -80,12 +80,12 @@ fn sectors_per_track(zone: &PerSurface) -> u32 {
     }
 }
 
-/// Asserts that the relative difference of `is` from `should` is at most `share`.
-fn assert_near(what: &str, is: f64, should: f64, share: f64) {
-    let error = (is / should - 1.0).abs();
+/// Asserts that the relative difference of `value` from `expected` is at most `share`.
+fn assert_near(what: &str, value: f64, expected: f64, share: f64) {
+    let error = (value / expected - 1.0).abs();
     assert!(
         error <= share,
-        "{what}: {is} is {:.2} % off {should}",
+        "{what}: {value} is {:.2} % off {expected}",
         100.0 * error
     );
 }

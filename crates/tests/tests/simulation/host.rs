@@ -141,12 +141,12 @@ fn drives_do_not_disturb_each_other() {
             .into_iter()
             .map(|(tag, done)| (on_it[tag as usize] as u64, done))
             .collect();
-        let is: Vec<(u64, Completion)> = together
+        let found: Vec<(u64, Completion)> = together
             .iter()
             .filter(|(tag, _)| all.requests[*tag as usize].1 == device)
             .copied()
             .collect();
-        assert_eq!(is, expected, "device {device}");
+        assert_eq!(found, expected, "device {device}");
     }
 }
 

@@ -145,7 +145,7 @@ pub(crate) fn assert_completions(
         .iter()
         .map(|c| c.completed.as_ms())
         .collect();
-    let same = |(is, should): (&f64, &f64)| SimTime::from_ms(*is) == SimTime::from_ms(*should);
+    let same = |(ms, expected): (&f64, &f64)| SimTime::from_ms(*ms) == SimTime::from_ms(*expected);
     assert!(
         done.len() == expected_ms.len() && done.iter().zip(expected_ms).all(same),
         "completed at {done:?} ms, expected {expected_ms:?}"

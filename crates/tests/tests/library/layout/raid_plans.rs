@@ -205,7 +205,7 @@ impl<'a> Bytes<'a> {
 fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
     let mut pairs = std::iter::zip(read, expected);
     read.len() == expected.len()
-        && pairs.all(|(is, wanted)| is.is_none() || wanted.is_none() || is == wanted)
+        && pairs.all(|(byte, wanted)| byte.is_none() || wanted.is_none() || byte == wanted)
 }
 
 proptest! {

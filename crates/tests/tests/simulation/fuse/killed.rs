@@ -136,11 +136,14 @@ fn a_killed_server_leaves_nothing_hanging() {
         let memory = Arc::new(MemoryService::new(1 << 20, 512));
         let export = export(&memory, false);
         let error = Mount::start(&export, &served).expect_err("the loop device is mounted");
-        let said = error.to_string();
-        assert!(matches!(error, FuseError::LeftoverInUse { .. }), "{said}");
+        let message = error.to_string();
         assert!(
-            said.contains(&format!("`umount {}`", files.display())),
-            "{said}"
+            matches!(error, FuseError::LeftoverInUse { .. }),
+            "{message}"
+        );
+        assert!(
+            message.contains(&format!("`umount {}`", files.display())),
+            "{message}"
         );
         in_time("umount", move || drop(unmount));
         let server = Process::start(&served, &image);

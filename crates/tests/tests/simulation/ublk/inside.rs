@@ -18,7 +18,7 @@ use traxtent_units::Rng;
 use super::server::OPTIONS;
 use super::{ROLE, TEST};
 
-/// The ID of the user without privileges.
+/// The ID of the unprivileged user.
 const USER: u32 = 1000;
 
 pub(super) fn run() {
@@ -41,8 +41,8 @@ pub(super) fn run() {
     }
 }
 
-/// Returns a drive of this test by name: `512e` and `4kn` have 64 MiB and take no time; `1tb` is
-/// built in and has a spindle.
+/// Returns a drive of this test by name: `512e` and `4kn` hold 64 MiB and serve requests
+/// instantly; `1tb` is a built-in drive with the timing of a real disk.
 pub(super) fn profile(name: &str) -> Profile {
     let mut profile = builtin("instant").unwrap();
     let logical = match name {
@@ -81,14 +81,14 @@ impl Server {
     fn try_start(mut command: Command) -> Result<Server, String> {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let said = lines.by_ref().find_map(|line| {
+        let outcome = lines.by_ref().find_map(|line| {
             let line = line.unwrap();
             let device = line
                 .strip_prefix("serving ")
                 .map(|device| Ok(device.into()));
             device.or_else(|| Some(Err(line.strip_prefix("error: ")?.to_owned())))
         });
-        if let Some(Ok(device)) = said {
+        if let Some(Ok(device)) = outcome {
             return Ok(Server {
                 child,
                 lines,
@@ -96,7 +96,7 @@ impl Server {
             });
         }
         let ended = child.wait().unwrap();
-        Err(said
+        Err(outcome
             .and_then(Result::err)
             .unwrap_or_else(|| panic!("{ended}")))
     }
@@ -117,7 +117,11 @@ impl Server {
             }
         }
         assert!(self.child.wait().unwrap().success());
-        assert!(!self.device.exists(), "{}", self.device.display());
+        assert!(
+            !self.device.exists(),
+            "{} still exists",
+            self.device.display()
+        );
         println!("{counts:?}");
         counts
     }
@@ -134,7 +138,8 @@ impl Server {
     /// Returns an attribute of the block device from sysfs.
     fn attribute(&self, name: &str) -> String {
         let path = Path::new("/sys/block").join(self.name()).join(name);
-        let text = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
+        let text = fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         text.trim().to_owned()
     }
 
@@ -285,19 +290,20 @@ fn file_system() {
     assert!(counts["flushes"] > 0 && counts["fua"] > 0 && counts["trims"] > 0);
 }
 
-/// Do discards and requests for zeros reach the drive as such, and do zeroed sectors read as zeros?
+/// Do discards and write-zeroes requests reach the drive as such, and do zeroed sectors read as
+/// zeros?
 fn discards_and_zeros() {
     let server = Server::start("drive=4kn");
     let file = server.open(OFlags::DIRECT);
     let mut data = Aligned::new(1 << 20);
     data.get().fill(0xa5);
     file.write_all_at(data.get(), 0).unwrap();
-    let whole = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-    fallocate(&file, whole, 4096, 8192).unwrap();
+    let zero_range = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, zero_range, 4096, 8192).unwrap();
     file.read_exact_at(data.get(), 0).unwrap();
-    for (place, chunk) in data.get().chunks(4096).enumerate() {
-        let expected = if place == 1 || place == 2 { 0 } else { 0xa5 };
-        assert!(chunk.iter().all(|byte| *byte == expected), "{place}");
+    for (index, chunk) in data.get().chunks(4096).enumerate() {
+        let expected = if index == 1 || index == 2 { 0 } else { 0xa5 };
+        assert!(chunk.iter().all(|byte| *byte == expected), "{index}");
     }
     drop(file);
     busybox(&["blkdiscard", server.device.to_str().unwrap()]);
@@ -305,22 +311,22 @@ fn discards_and_zeros() {
     assert_eq!((counts["zeros"], counts["trims"]), (1, 1));
 }
 
-/// Do all requests that clients send, up to 256, become outstanding at the drive at once?
+/// Can all of the clients' requests, up to 256, be outstanding at the drive at once?
 fn outstanding() {
-    for users in [64, 256, 300] {
-        let depth = 256.min(users);
+    for clients in [64, 256, 300] {
+        let depth = 256.min(clients);
         let mut server = Server::start(&format!("drive=1tb announce={depth}"));
         let file = server.open(OFlags::DIRECT);
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
-            for seed in 0..users {
+            for seed in 0..clients {
                 let (file, ended) = (&file, &ended);
                 scope.spawn(move || {
                     let mut rng = Rng::new(seed);
                     let mut data = Aligned::new(4096);
                     while !ended.load(Ordering::Relaxed) {
-                        let place = rng.below(240_000_000) * 4096;
-                        file.read_exact_at(data.get(), place).unwrap();
+                        let offset = rng.below(240_000_000) * 4096;
+                        file.read_exact_at(data.get(), offset).unwrap();
                     }
                 });
             }
@@ -330,8 +336,11 @@ fn outstanding() {
         });
         drop(file);
         let counts = server.stop();
-        println!("{users} users: {} outstanding", counts["most"]);
-        assert_eq!(counts["most"], depth);
+        println!(
+            "{clients} clients: {} outstanding",
+            counts["outstanding_max"]
+        );
+        assert_eq!(counts["outstanding_max"], depth);
     }
 }
 
@@ -368,8 +377,8 @@ fn stopped_while_mounted() {
     fs::remove_file("/tmp/stopped.img").unwrap();
 }
 
-/// Do readers get an error within five seconds if the server is killed, and does the next start
-/// delete the dead device, but no device of another server?
+/// Do readers get an error within five seconds if the server is killed, and does the next server
+/// to start delete the dead device, but not another server's?
 fn killed() {
     let other = Server::start("drive=512e number=3");
     let server = Server::start("drive=1tb number=0");
@@ -383,8 +392,8 @@ fn killed() {
                     let mut rng = Rng::new(seed);
                     let mut data = Aligned::new(4096);
                     loop {
-                        let place = rng.below(240_000_000) * 4096;
-                        if file.read_exact_at(data.get(), place).is_err() {
+                        let offset = rng.below(240_000_000) * 4096;
+                        if file.read_exact_at(data.get(), offset).is_err() {
                             return Instant::now();
                         }
                         reads.fetch_add(1, Ordering::Relaxed);
@@ -400,7 +409,7 @@ fn killed() {
         let ends = readers.into_iter().map(|reader| reader.join().unwrap());
         ends.max().unwrap() - killed
     });
-    println!("16 readers have failed after {failed:?}");
+    println!("all 16 readers failed within {failed:?}");
     assert!(failed < Duration::from_secs(5));
     drop(file);
     assert!(Path::new("/dev/ublkc0").exists());
@@ -412,8 +421,9 @@ fn killed() {
     other.stop();
 }
 
-/// If the server of a mounted file system is killed, does a sync fail within five seconds, can the
-/// file system be unmounted, and does the next start find all synced data, time after time?
+/// If the server of a mounted file system is killed repeatedly, does a sync fail within five
+/// seconds each time, can the file system be unmounted, and does the next start find all synced
+/// data?
 fn killed_while_mounted() {
     let options = "drive=512e file=/tmp/killed.img";
     let mut server = Server::start(options);
@@ -450,9 +460,9 @@ fn killed_while_mounted() {
     fs::remove_file("/tmp/killed.img").unwrap();
 }
 
-/// Is a user without permissions refused with the reason, and can the user own a device once the
-/// permissions are granted? Can the user delete the device of a killed server? The permissions of
-/// new nodes are set as udev would set them.
+/// Is a user without permissions told why access is refused, and can the user run a server once the
+/// permissions are granted? Can the user delete the device of a killed server? The test sets the
+/// owner of new nodes, as udev would.
 fn ordinary_user() {
     let as_user = || {
         let mut command = Server::command("drive=512e number=5");
@@ -491,7 +501,7 @@ fn ordinary_user() {
         let holder = server.open(OFlags::DIRECT);
         let begin = Instant::now();
         server.stop();
-        println!("stopped in {:?}, while open", begin.elapsed());
+        println!("stopped in {:?} with the device open", begin.elapsed());
         assert!(begin.elapsed() < Duration::from_secs(5));
         drop(holder);
         assert!(!Path::new("/dev/ublkc5").exists());

@@ -20,7 +20,7 @@ pub(super) const OPTIONS: &str = "TRAXTENT_UBLK_OPTIONS";
 struct Counts {
     outstanding: AtomicU64,
     /// The largest number of outstanding requests.
-    most: AtomicU64,
+    outstanding_max: AtomicU64,
     /// The size of the largest read or write in bytes.
     largest: AtomicU64,
     /// The number of reads and writes.
@@ -53,7 +53,7 @@ impl Counted {
         kind.fetch_add(1, Ordering::Relaxed);
         counts.fua.fetch_add(u64::from(fua), Ordering::Relaxed);
         let now = counts.outstanding.fetch_add(1, Ordering::Relaxed) + 1;
-        let before = counts.most.fetch_max(now, Ordering::Relaxed);
+        let before = counts.outstanding_max.fetch_max(now, Ordering::Relaxed);
         if before < now && now == self.announced {
             println!("\nreached {now}");
             stdout().flush().unwrap();
@@ -144,7 +144,7 @@ pub(super) fn run() {
     service.stop().unwrap();
     let counts = &service.counts;
     for (name, count) in [
-        ("most", &counts.most),
+        ("outstanding_max", &counts.outstanding_max),
         ("largest", &counts.largest),
         ("data", &counts.data),
         ("fua", &counts.fua),
