@@ -27,6 +27,7 @@ mod system;
 
 pub use layout::{ImportedLayout, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
+pub use scheduling::scheduler_hint;
 pub use seek::{SeekPoint, parse_seeks};
 pub use system::{DeviceMap, System, SystemArray, SystemDisk, load_system};
 

@@ -90,6 +90,52 @@ const fn nearest(name: &'static str, model: Model, difference: &'static str) -> 
     }
 }
 
+/// Names of policies in textbooks, with the number of DiskSim's policy.
+const TEXTBOOK_NAMES: [(&str, usize); 4] = [("fifo", 1), ("scan", 2), ("cscan", 3), ("clook", 3)];
+
+/// Returns a hint at the scheduler that models a policy of DiskSim, such as `look (DiskSim's
+/// ELEVATOR_LBN, policy 2)`. The policy is given by its number or its name, of which the ending
+/// such as `_LBN` can be missing, or by the name that textbooks use. There is none for the queue of
+/// a host if the policy needs to know where the heads are.
+pub fn scheduler_hint(policy: &str, is_host: bool) -> Option<String> {
+    let letters = |text: &str| {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.collect::<String>().to_ascii_lowercase()
+    };
+    let given = letters(policy);
+    let textbook = TEXTBOOK_NAMES.iter().find(|(name, _)| *name == given);
+    let begins = |policy: &Policy| {
+        let (stem, _) = policy.name.rsplit_once('_').unwrap_or((policy.name, ""));
+        given == letters(policy.name) || given == letters(stem)
+    };
+    let number = match given.parse() {
+        Ok(number) => number,
+        Err(_) => match textbook {
+            Some((_, number)) => *number,
+            None => 1 + POLICIES.iter().position(begins)?,
+        },
+    };
+    let Policy {
+        name,
+        model,
+        difference,
+    } = POLICIES.get(number.checked_sub(1)?)?;
+    let scheduler = match model {
+        Plain(scheduler) if is_host && scheduler.is_positional() => return None,
+        Aged if is_host => return None,
+        Plain(scheduler) => scheduler.to_string(),
+        Aged => "{aged-sptf={weight=W}}, with W a thousandth of DiskSim's weight".to_owned(),
+    };
+    let relation = if difference.is_some() {
+        "nearest to "
+    } else {
+        ""
+    };
+    Some(format!(
+        "{scheduler} ({relation}DiskSim's {name}, policy {number})"
+    ))
+}
+
 /// The owner of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueOwner {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeArray, DeTable, DeValue};
-use traxtent_disksim::{System, SystemArray};
+use traxtent_disksim::{System, SystemArray, scheduler_hint};
 use traxtent_map::MapFile;
 use traxtent_model::disk::Scenario;
 use traxtent_model::drive::Drive;
@@ -247,8 +247,10 @@ impl Machine {
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
-                let meant = match &error {
-                    ProfileError::UnknownKey { .. } => meant_key(key, &drive.profile),
+                let meant = match (&error, key) {
+                    (ProfileError::UnknownKey { .. }, _) => meant_key(key, &drive.profile),
+                    (_, "queue.scheduler") => scheduler_hint(value, false),
+                    (_, "host.scheduler") => scheduler_hint(value, true),
                     _ => None,
                 };
                 let hint = meant.map(|known| format!("; did you mean {known}?"));
