@@ -228,13 +228,13 @@ pub enum WorkloadProblem {
         key: String,
     },
     /// Text that is not `key=value`.
-    #[error("{text:?}: expected KEY=VALUE; the keys are {}", key_names())]
+    #[error("{text:?}: expected KEY=VALUE; {}", grammar())]
     NoValue {
         /// The text found.
         text: String,
     },
     /// A missing or unknown kind.
-    #[error("unknown kind {text:?}; the kinds are random, sequential, mixed")]
+    #[error("unknown kind {text:?}; {}", grammar())]
     Kind {
         /// The text found.
         text: String,
@@ -267,6 +267,14 @@ impl From<WorkloadProblem> for WorkloadError {
 
 fn line_prefix(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+/// Describes a line of the grammar.
+fn grammar() -> String {
+    format!(
+        "a workload is KIND or KIND,KEY=VALUE,…; the kinds are random, sequential, mixed; the keys are {}",
+        key_names()
+    )
 }
 
 fn key_names() -> String {

@@ -153,11 +153,11 @@ fn refusals_give_the_reason_in_one_line() {
     for (text, expected) in [
         (
             "",
-            "workload: unknown kind \"\"; the kinds are random, sequential, mixed",
+            "workload: unknown kind \"\"; a workload is KIND or KIND,KEY=VALUE,…; the kinds are random, sequential, mixed; the keys are count, time, ",
         ),
         (
             "radnom",
-            "workload: unknown kind \"radnom\"; the kinds are random, sequential, mixed",
+            "workload: unknown kind \"radnom\"; a workload is KIND or KIND,KEY=VALUE,…; the kinds are random, sequential, mixed; the keys are count, time, ",
         ),
         (
             "random,read=1.5",
