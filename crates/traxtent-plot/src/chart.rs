@@ -173,7 +173,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         // Small shares have long labels.
         let labels = match &scales.1 {
             Scale::Linear(_) => 58.0,
-            Scale::Log(_) => 80.0,
+            Scale::Log { .. } => 80.0,
         };
         let mut plane = ChartBuilder::on(self.area)
             .margin_top(self.px(top))

@@ -18,6 +18,8 @@ mod pictures;
 #[cfg(feature = "draw")]
 mod scale;
 #[cfg(feature = "draw")]
+mod sweep;
+#[cfg(feature = "draw")]
 mod tracks;
 
 #[cfg(all(feature = "draw", feature = "lab"))]
@@ -118,6 +120,42 @@ pub struct Distributions {
     pub distributions: Vec<Distribution>,
     /// The axes.
     pub axes: Axes,
+}
+
+/// Throughput and response times over the values of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// The title above the picture.
+    pub title: String,
+    /// The name of the parameter, with the unit of its values, if any.
+    pub parameter: String,
+    /// The series, each with its colour.
+    pub series: Vec<SweepSeries>,
+    /// The axes. `log_x` is for the parameter, and `log_y` for the response times. The axis of the
+    /// parameter is also logarithmic if its values multiply.
+    pub axes: Axes,
+}
+
+/// A series of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepSeries {
+    /// The name in the legend.
+    pub name: String,
+    /// The points, in ascending order of the parameter's value.
+    pub points: Vec<SweepPoint>,
+}
+
+/// The figures for one value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SweepPoint {
+    /// The value of the parameter.
+    pub value: f64,
+    /// The throughput.
+    pub requests_per_s: f64,
+    /// The mean response time in milliseconds.
+    pub mean_ms: f64,
+    /// The 99th percentile of the response times in milliseconds.
+    pub p99_ms: f64,
 }
 
 /// Response times and their components.

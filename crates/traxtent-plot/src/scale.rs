@@ -9,7 +9,10 @@ use plotters::coord::types::RangedCoordf64;
 pub(super) enum Scale {
     Linear(RangedCoordf64),
     /// The ends are positive.
-    Log(Range<f64>),
+    Log {
+        range: Range<f64>,
+        ticks: Vec<f64>,
+    },
 }
 
 impl Scale {
@@ -19,8 +22,15 @@ impl Scale {
 
     /// Returns a logarithmic axis. The range must be positive and not empty.
     pub(super) fn log(range: Range<f64>) -> Scale {
+        let ticks = log_ticks(&range);
+        Scale::log_at(range, ticks)
+    }
+
+    /// Returns a logarithmic axis with ticks at these values. The range must be positive and not
+    /// empty.
+    pub(super) fn log_at(range: Range<f64>, ticks: Vec<f64>) -> Scale {
         assert!(0.0 < range.start && range.start < range.end, "{range:?}");
-        Scale::Log(range)
+        Scale::Log { range, ticks }
     }
 
     /// Returns the values at both ends.
@@ -33,7 +43,7 @@ impl Scale {
         let of = |value: f64, Range { start, end }: Range<f64>| (value - start) / (end - start);
         match self {
             Scale::Linear(linear) => of(value, linear.range()),
-            Scale::Log(range) => of(value.ln(), range.start.ln()..range.end.ln()),
+            Scale::Log { range, .. } => of(value.ln(), range.start.ln()..range.end.ln()),
         }
     }
 }
@@ -45,7 +55,7 @@ impl Ranged for Scale {
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         match self {
             Scale::Linear(linear) => linear.map(value, limit),
-            Scale::Log(_) => {
+            Scale::Log { .. } => {
                 let length = f64::from(limit.1 - limit.0);
                 (f64::from(limit.0) + length * self.place(*value)).round() as i32
             }
@@ -55,14 +65,14 @@ impl Ranged for Scale {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match self {
             Scale::Linear(linear) => linear.key_points(hint),
-            Scale::Log(range) => log_ticks(range),
+            Scale::Log { ticks, .. } => ticks.clone(),
         }
     }
 
     fn range(&self) -> Range<f64> {
         match self {
             Scale::Linear(linear) => linear.range(),
-            Scale::Log(range) => range.clone(),
+            Scale::Log { range, .. } => range.clone(),
         }
     }
 }
