@@ -233,9 +233,7 @@ fn measured(
                 return Err(RunError::Stopped);
             }
         }
-        for warning in trace.warnings() {
-            observer.warn(&warning);
-        }
+        trace.warn(observer);
         traces.push(MeasuredTrace::new(records, pace));
     }
     Ok(traces)

@@ -32,7 +32,7 @@ pub use plan::{SweepPlan, simulation_facts};
 pub use report::{ReportHead, json_text};
 pub use results::{ResultsFile, figure_cells, figure_columns, result_cells, result_columns};
 pub use run::{
-    Case, SimulationRun, TracePlan, execute, run_all, runs_with_cases, simulation_error,
+    Case, SimulationRun, TracePlan, execute, run_all, run_each, runs_with_cases, simulation_error,
     total_requests,
 };
 pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, format_figure};

@@ -18,7 +18,7 @@ use crate::data_file::{Cell, Column, DataFile, Kind, is_parquet, write_cell};
 use crate::error::{Result, RunError};
 use crate::labels::LabelColumns;
 use crate::observer::Observer;
-use crate::run::{Case, SimulationRun, execute, runs_with_cases};
+use crate::run::{Case, SimulationRun, execute, name_case, runs_with_cases};
 use crate::summary::Summary;
 
 /// A request log that is being written.
@@ -165,7 +165,8 @@ pub fn run_logged(cases: &[Case], mut log: Log, observer: &dyn Observer) -> Resu
         let summary = execute(case, run, observer, |outcome| {
             written = log.row(outcome);
             written.is_ok()
-        })?;
+        });
+        let summary = summary.map_err(|error| name_case(error, case, cases))?;
         written?;
         summaries.push(summary);
     }

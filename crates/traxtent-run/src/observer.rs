@@ -16,6 +16,12 @@ pub trait Observer: Sync {
     /// Accepts a warning: a reason to doubt the results.
     fn warn(&self, _line: &str) {}
 
+    /// Accepts a warning that requests of the input are missing from the results. It must reach the
+    /// user even if other warnings are not wanted. The default passes it to [`warn`](Self::warn).
+    fn warn_of_omission(&self, line: &str) {
+        self.warn(line);
+    }
+
     /// Returns whether the run must end with [`RunError::Stopped`](crate::RunError::Stopped). This
     /// is called at the beginning of each run and every [`OBSERVED_REQUESTS`] requests.
     fn stop(&self) -> bool {

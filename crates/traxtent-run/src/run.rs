@@ -59,9 +59,14 @@ impl Case {
 
     /// Returns a short name for a legend.
     pub fn name(&self) -> String {
+        self.name_without("")
+    }
+
+    /// Returns the name without the value of a key, such as the one on the axis of a picture.
+    pub fn name_without(&self, key: &str) -> String {
         let short = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
         let drive = self.drive.iter().cloned();
-        let set = self.set.iter();
+        let set = self.set.iter().filter(|(known, _)| known != key);
         let set = set.map(|(key, value)| format!("{}={value}", short(key)));
         drive.chain(set).collect::<Vec<_>>().join(", ")
     }
@@ -109,9 +114,27 @@ pub fn total_requests(cases: &[Case]) -> Option<u64> {
 /// # Errors
 /// If runs fail, returns the error of the first in this order.
 pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> {
-    let runs: Vec<(&Case, &SimulationRun)> = runs_with_cases(cases).collect();
+    let cases: Result<Vec<Vec<Summary>>> = run_each(cases, observer)?.into_iter().collect();
+    Ok(cases?.into_iter().flatten().collect())
+}
+
+/// Runs simulations in parallel like [`run_all`]. Returns the summaries of each case's runs, or the
+/// error of the first of them whose input is invalid, such as a trace that needs a larger drive.
+/// The other cases are still simulated.
+///
+/// # Errors
+/// Returns an error if a file cannot be used, or if the observer stops the runs.
+pub fn run_each(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Result<Vec<Summary>>>> {
+    let runs: Vec<(usize, usize)> = cases
+        .iter()
+        .enumerate()
+        .flat_map(|(case, of)| (0..of.runs.len()).map(move |run| (case, run)))
+        .collect();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
+    // For each case, the first run that failed. Only later runs are skipped, so that the error does
+    // not depend on the order in which threads run.
+    let failed: Vec<AtomicUsize> = cases.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
     let results: Vec<Mutex<Option<Result<Summary>>>> =
         runs.iter().map(|_| Mutex::default()).collect();
     std::thread::scope(|scope| {
@@ -119,24 +142,53 @@ pub fn run_all(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Summary>> 
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((case, run)) = runs.get(index) else {
+                    let Some(&(case, run)) = runs.get(index) else {
                         break;
                     };
-                    let result = execute(case, run, observer, |_| true);
-                    if result.is_err() {
-                        next.store(runs.len(), Ordering::Relaxed);
+                    if failed[case].load(Ordering::Relaxed) < run {
+                        continue;
                     }
+                    let of = &cases[case];
+                    let result = execute(of, &of.runs[run], observer, |_| true);
+                    match &result {
+                        Ok(_) => {}
+                        Err(RunError::Input(_)) => {
+                            failed[case].fetch_min(run, Ordering::Relaxed);
+                        }
+                        Err(_) => next.store(runs.len(), Ordering::Relaxed),
+                    }
+                    let result = result.map_err(|error| name_case(error, of, cases));
                     *results[index].lock() = Some(result);
                 }
             });
         }
     });
-    // Runs after a failed one may not have begun.
-    results.into_iter().map_while(Mutex::into_inner).collect()
+    let mut results: Vec<Option<Result<Summary>>> =
+        results.into_iter().map(Mutex::into_inner).collect();
+    let is_fatal = |result: &Option<Result<Summary>>| matches!(result, Some(Err(error)) if !matches!(error, RunError::Input(_)));
+    if let Some(Err(error)) = results
+        .iter()
+        .position(is_fatal)
+        .and_then(|at| results[at].take())
+    {
+        return Err(error);
+    }
+    // Runs after a failed one of the same case may not have begun.
+    let mut results = results.into_iter();
+    let of_case = |case: &Case| results.by_ref().take(case.runs.len()).flatten().collect();
+    Ok(cases.iter().map(of_case).collect())
+}
+
+/// Prefixes an error of one of several cases without a drive, which [`execute`] would have named.
+pub(crate) fn name_case(error: RunError, case: &Case, cases: &[Case]) -> RunError {
+    match case.drive {
+        None if cases.len() > 1 => error.within(case.name()),
+        _ => error,
+    }
 }
 
 /// Runs one simulation of a case. `sink` receives each request after the warm-up, and can end the
-/// run by returning false. In a sweep over drives, an error in the input names the drive.
+/// run by returning false. In a sweep over drives, an error in the input names the case.
 ///
 /// # Errors
 /// Returns an error if the machine's arrays, the workload or the trace are invalid, if the requests
@@ -153,7 +205,7 @@ pub fn execute(
         Err(error) => Err(error),
     };
     simulated.map_err(|error| match &case.drive {
-        Some(drive) => error.within(drive),
+        Some(_) => error.within(case.name()),
         None => error,
     })
 }
@@ -239,9 +291,7 @@ impl SimulationRun {
     ) -> Result<Option<Summary>> {
         let mut source = self.trace.open(path, &self.machine)?;
         let summary = self.simulate_source(host, &mut source, observer, sink);
-        for warning in source.records().warnings() {
-            observer.warn(&warning);
-        }
+        source.records().warn(observer);
         summary.map_err(|error| simulation_error(path, &error))
     }
 

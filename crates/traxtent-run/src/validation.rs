@@ -13,7 +13,7 @@ use traxtent_sim::agreement::{
 use traxtent_sim::simulate;
 use traxtent_units::request::Op;
 use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
-use traxtent_units::{Rng, Sectors, Span};
+use traxtent_units::{Count, Rng, Sectors, Span};
 
 use crate::error::{Result, RunError};
 use crate::observer::Observer;
@@ -354,6 +354,8 @@ fn replay(
     };
     let mut source = plan.open(&pair.trace, machine)?;
     let mut requests = Vec::new();
+    // Flushes are not compared, because they belong to no class.
+    let (mut flushes, mut unmeasured) = (0, 0);
     let mut counter = RequestCounter::new(observer);
     let mut arms = vec![None; machine.drives.len()];
     simulate(&mut machine.host()?, &mut source, |outcome| {
@@ -369,10 +371,10 @@ fn replay(
                 Some(to.abs_diff(from?))
             }),
         };
-        let measured = outcome.arrival.measured;
-        // Flushes are not compared, because they belong to no class.
-        if let Some(time) = measured.filter(|_| request.op != Op::Flush) {
-            requests.push(ReplayedRequest {
+        match outcome.arrival.measured {
+            _ if request.op == Op::Flush => flushes += 1,
+            None => unmeasured += 1,
+            Some(time) => requests.push(ReplayedRequest {
                 is_read: request.op != Op::Write,
                 sectors: request.sectors,
                 served: outcome.completion.served,
@@ -380,7 +382,7 @@ fn replay(
                 rotation_ms: outcome.completion.breakdown.rotation.as_ms(),
                 measured_ms: time.as_ms(),
                 seek_cylinders,
-            });
+            }),
         }
         counter.count_one()
     })
@@ -388,8 +390,18 @@ fn replay(
     if !counter.finish() {
         return Err(RunError::Stopped);
     }
-    for warning in source.records().warnings() {
-        observer.warn(&warning);
+    source.records().warn(observer);
+    for (count, which) in [
+        (flushes, "that flush the cache"),
+        (unmeasured, "without a measured time"),
+    ] {
+        if count > 0 && !requests.is_empty() {
+            let count = Count(count, "request");
+            let trace = pair.trace.display();
+            observer.warn_of_omission(&format!(
+                "{trace}: omitted {count} {which} from the comparison"
+            ));
+        }
     }
     Ok((!requests.is_empty()).then(|| Replayed {
         requests,

@@ -10,11 +10,12 @@ use traxtent_units::Count;
 use traxtent_workload::trace::{ColumnSpec, DETECT_BYTES, TracePosition, detect};
 use traxtent_workload::{
     SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceProblem, TraceReader, TraceRecord,
-    WorkloadError, WorkloadKind, WorkloadSpec,
+    WORKLOAD_KEYS, WorkloadError, WorkloadKind, WorkloadSpec,
 };
 
 use crate::error::{Result, RunError};
 use crate::input;
+use crate::observer::Observer;
 
 /// The maximum size of a workload file in bytes.
 const SPEC_BYTES_MAX: u64 = 1 << 20;
@@ -44,13 +45,15 @@ impl Workload {
     ///
     /// # Errors
     /// Returns an error if the specification is invalid, if its TOML file cannot be read, or if a
-    /// text without `/` or `.` names no file. A trace is opened later.
+    /// text without `/` or `.`, or with a key of the grammar, names no file. A trace is opened
+    /// later.
     pub fn parse(text: &str) -> Result<Workload> {
         if is_line(text) {
             return text.parse().map(Workload::Drawn).map_err(RunError::input);
         }
         let path = Path::new(text);
-        if text != "-" && !path.exists() && !text.contains(['/', '.']) {
+        let is_no_path = !text.contains(['/', '.']) || has_key(text);
+        if text != "-" && is_no_path && !path.exists() {
             // The text is neither a specification nor a file. The error describes a valid
             // specification.
             return Err(match text.parse::<WorkloadSpec>() {
@@ -145,6 +148,14 @@ fn is_line(text: &str) -> bool {
     first.parse::<WorkloadKind>().is_ok()
 }
 
+/// Returns whether a part of a text is a key of the grammar with a value, as in a line whose kind
+/// is missing or misspelt.
+fn has_key(text: &str) -> bool {
+    let keys = text.split(',').filter_map(|part| part.split_once('='));
+    let is_known = |key: &str| WORKLOAD_KEYS.iter().any(|(known, _)| *known == key);
+    keys.map(|(key, _)| key.trim()).any(is_known)
+}
+
 /// The records of a trace file, mapped to the drives of a machine.
 pub struct Trace {
     path: PathBuf,
@@ -237,21 +248,37 @@ impl Trace {
         self.reader.records_pauses()
     }
 
-    /// Returns warnings about the trace. They are complete once the trace has ended.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
+    /// Returns the reasons to doubt the trace. They are complete once the trace has ended.
+    fn warnings(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let responses = self.reader.response_warning();
         let responses = responses.map(|warning| warning.to_string());
-        let misplaced = (self.misplaced > 0).then(|| {
-            format!(
-                "omitted {} for devices that the parameters do not map",
-                Count(self.misplaced, "request")
-            )
-        });
         let order = self.reader.order_warning();
         let order = order.map(|warning| warning.to_string());
-        let doubts = [gaps, responses, order, misplaced].into_iter().flatten();
+        let doubts = [gaps, responses, order].into_iter().flatten();
         doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
+    }
+
+    /// Returns the warning that requests are omitted, if any are. It is complete once the trace has
+    /// ended.
+    pub fn omission(&self) -> Option<String> {
+        (self.misplaced > 0).then(|| {
+            format!(
+                "{}: omitted {} for devices that the parameters do not map",
+                self.path.display(),
+                Count(self.misplaced, "request")
+            )
+        })
+    }
+
+    /// Passes all warnings to the observer.
+    pub fn warn(&self, observer: &dyn Observer) {
+        for warning in self.warnings() {
+            observer.warn(&warning);
+        }
+        if let Some(omission) = self.omission() {
+            observer.warn_of_omission(&omission);
+        }
     }
 }
 

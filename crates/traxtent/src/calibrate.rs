@@ -10,7 +10,7 @@ use traxtent_calibrate::{
 };
 use traxtent_model::profile::Profile;
 use traxtent_run::validation::ClassVerdict;
-use traxtent_run::{Machine, Observer as _, TracePlan, simulation_error, trace_error};
+use traxtent_run::{Machine, TracePlan, simulation_error, trace_error};
 
 use crate::drives::{check_new, commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     keep: Vec<String>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Omit notes and warnings
+    /// Omit notes and warnings, except those of omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON
@@ -243,9 +243,7 @@ fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
         let mut trace = source.into_records();
         let records = trace.by_ref().collect::<Result<_, _>>();
         let records = records.map_err(|error| trace_error(path, &error))?;
-        for warning in trace.warnings() {
-            Printer.warn(&warning);
-        }
+        trace.warn(&Printer);
         Ok(MeasuredTrace::new(records, pace))
     };
     args.traces.iter().map(read).collect()

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use traxtent_run::Observer;
 use traxtent_server::remaining_time::{RemainingTime, time_left};
 
-use crate::failure::{note, warn};
+use crate::failure::note;
+use crate::machine::Printer;
 
 /// The time after which a bar is shown.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
@@ -132,11 +133,15 @@ impl Observer for Progress {
     }
 
     fn note(&self, line: &str) {
-        note(line);
+        Printer.note(line);
     }
 
     fn warn(&self, line: &str) {
-        warn(line);
+        Printer.warn(line);
+    }
+
+    fn warn_of_omission(&self, line: &str) {
+        Printer.warn_of_omission(line);
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// distance, as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
-    /// Omit notes and warnings
+    /// Omit notes and warnings, except those of omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON

@@ -193,3 +193,52 @@ fn changed_and_quiet() {
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     }
 }
+
+/// Is each warning printed once, although several traces are replayed on one drive? Is there a
+/// warning for requests that are not compared, with their trace, even with `--quiet`?
+#[test]
+fn warnings_name_the_trace_once() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let drive = format!("disksim:{}", data.join("ibm18es.parv").display());
+    let names = ["one.csv", "two.csv"];
+    let paths = names.map(|name| {
+        let path = folder.path().join(name);
+        // The second request has no response time.
+        fs::write(
+            &path,
+            "ms,op,lbn,size,took\n0,R,0,8,9\n50,R,800,8,\n90,R,64,8,9\n",
+        )
+        .unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let columns = "time=ms,op=op,lbn=lbn,sectors=size,response=took";
+    let run = |more: &[&str]| {
+        let traces = ["validate", &paths[0], &paths[1], "--drive", &drive];
+        let form = ["--columns", columns, "--units", "ms"];
+        let answer = traxtent(&[&traces[..], &form, more].concat());
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        answer.err
+    };
+    let omitted: Vec<String> = paths
+        .iter()
+        .map(|path| {
+            format!(
+                "traxtent: warning: {path}: omitted 1 request without a measured time from the \
+                 comparison"
+            )
+        })
+        .collect();
+    let quiet = run(&["--quiet"]);
+    assert_eq!(quiet.lines().collect::<Vec<_>>(), omitted);
+    let all = run(&[]);
+    let mut lines: Vec<&str> = all.lines().collect();
+    let count = lines.len();
+    assert!(
+        count > omitted.len(),
+        "the drive's parameters have warnings"
+    );
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), count, "{all}");
+}
