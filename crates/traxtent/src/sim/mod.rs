@@ -7,15 +7,16 @@ mod report;
 use std::path::PathBuf;
 
 use traxtent_run::{
-    Case, Figures, Log, Machine, ResultsFile, Setting, SweepPlan, Workload, case_notes,
-    combinations, data_file, run_all, run_logged, runs_with_cases, simulation_facts,
+    Case, Figures, Log, Machine, ResultsFile, RunError, Setting, Summary, SweepPlan, Workload,
+    case_notes, combinations, data_file, run_each, run_logged, runs_with_cases, simulation_facts,
     total_requests,
 };
 
-use crate::failure::{Failure, Result, be_quiet, note};
+use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::machine::{Printer, TARGET_HELP};
 use crate::overwrite;
 use crate::progress::Progress;
+use picture::{Axes, Picture};
 use report::Report;
 
 pub(crate) use arguments::TraceArguments;
@@ -78,13 +79,18 @@ pub(crate) struct Args {
     /// .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Draw the times of --plot on a logarithmic axis
+    /// Draw the throughput and the response times of a sweep over the numeric values of this KEY of
+    /// --set instead, with a curve for each combination of the others
+    #[arg(long, value_name = "KEY", requires = "plot")]
+    plot_over: Option<String>,
+    /// Draw the times of --plot, or the values of --plot-over, on a logarithmic axis
     #[arg(long, requires = "plot")]
     log_x: bool,
-    /// Draw the share of slower requests in --plot on a logarithmic axis, to show the slowest ones
+    /// Draw the share of slower requests in --plot on a logarithmic axis, to show the slowest ones;
+    /// with --plot-over, the response times
     #[arg(long, requires = "plot")]
     log_y: bool,
-    /// Omit notes and warnings
+    /// Omit notes and warnings, except those of omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON
@@ -115,8 +121,17 @@ pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>>
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let cases = plan(args)?.cases(&Printer)?;
-    if let Some(path) = &args.plot {
-        picture::check(path, &cases)?;
+    let is_sweep = cases.len() > 1;
+    let picture = args.plot.as_ref().map(|path| Picture {
+        path,
+        over: args.plot_over.as_deref(),
+        axes: Axes {
+            log_x: args.log_x,
+            log_y: args.log_y,
+        },
+    });
+    if let Some(picture) = &picture {
+        picture.check(&cases)?;
     }
     check_outputs(args, &cases)?;
     case_notes(&cases).iter().for_each(note);
@@ -127,43 +142,98 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let log = args.log.as_ref();
     let log = log.map(|path| Log::create(path, &cases, &facts));
     let log = log.transpose()?;
-    let mut summaries = {
-        let progress = Progress::new("requests", total_requests(&cases));
-        match log {
-            Some(log) => run_logged(&cases, log, &progress)?,
-            None => run_all(&cases, &progress)?,
-        }
-    };
-    for ((_, run), summary) in runs_with_cases(&cases).zip(&summaries) {
-        run.check_requests(summary)?;
-    }
+    let Simulated {
+        cases,
+        mut summaries,
+        failures,
+    } = simulate(cases, log)?;
     if let Some(file) = summary {
         file.write(&cases, &mut summaries)?;
     }
     let seeds = cases[0].runs.len();
-    if let Some(path) = &args.plot {
-        let axes = picture::Axes {
-            log_x: args.log_x,
-            log_y: args.log_y,
-        };
-        picture::draw(path, &cases, &mut summaries, axes)?;
-    }
     let remedies: Vec<Option<String>> = cases
         .iter()
         .zip(summaries.chunks(seeds))
         .map(|(case, summaries)| case.runs[0].alignment_fix(&summaries[0]))
         .collect();
     let figures: Vec<Figures> = summaries.chunks_mut(seeds).map(Figures::of).collect();
+    if let Some(picture) = &picture {
+        picture.draw(&cases, &mut summaries, &figures)?;
+    }
     let report = Report {
         cases: &cases,
+        is_sweep,
         remedies: &remedies,
         figures: &figures,
     };
     if args.json {
-        report.print_json()
+        report.print_json()?;
     } else {
-        report.print()
+        report.print()?;
     }
+    left_out(&failures)
+}
+
+/// The results of the cases that could be simulated.
+struct Simulated {
+    cases: Vec<Case>,
+    /// The summaries of all runs of these cases.
+    summaries: Vec<Summary>,
+    /// The names of the other cases, with the reasons.
+    failures: Vec<(String, RunError)>,
+}
+
+/// Simulates all cases. A case that is refused, such as a drive that is too small for the trace,
+/// does not end the others, unless there is a log: a log has every request of every run.
+fn simulate(cases: Vec<Case>, log: Option<Log>) -> Result<Simulated> {
+    let progress = Progress::new("requests", total_requests(&cases));
+    let results = match log {
+        None => run_each(&cases, &progress)?,
+        Some(log) => {
+            let mut summaries = run_logged(&cases, log, &progress)?.into_iter();
+            let of_case = |case: &Case| Ok(summaries.by_ref().take(case.runs.len()).collect());
+            cases.iter().map(of_case).collect()
+        }
+    };
+    let mut simulated = Simulated {
+        cases: Vec::new(),
+        summaries: Vec::new(),
+        failures: Vec::new(),
+    };
+    for (case, result) in cases.into_iter().zip(results) {
+        match result.and_then(|summaries| check_requests(&case, summaries)) {
+            Ok(summaries) => {
+                simulated.summaries.extend(summaries);
+                simulated.cases.push(case);
+            }
+            Err(error) => simulated.failures.push((case.name(), error)),
+        }
+    }
+    if simulated.cases.is_empty() {
+        return Err(simulated.failures.remove(0).1.into());
+    }
+    Ok(simulated)
+}
+
+/// Checks that each run of a case has a request in its summary.
+fn check_requests(case: &Case, summaries: Vec<Summary>) -> Result<Vec<Summary>, RunError> {
+    for (run, summary) in case.runs.iter().zip(&summaries) {
+        run.check_requests(summary)?;
+    }
+    Ok(summaries)
+}
+
+/// Reports the cases that could not be simulated, with reasons. Returns an error if there are any.
+fn left_out(failures: &[(String, RunError)]) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    for (_, error) in failures {
+        print_line(&error.to_string());
+    }
+    let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names.join("; ");
+    Err(Failure::Finding(format!("not simulated: {names}")))
 }
 
 /// Refuses outputs that would overwrite an input or each other.

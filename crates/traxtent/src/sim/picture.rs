@@ -1,9 +1,10 @@
-//! `--plot`: the cumulative distributions of response times.
+//! `--plot`: the cumulative distributions of response times, or with `--plot-over`, throughput and
+//! response times over a key of `--set`.
 
 use std::path::Path;
 
-use traxtent_plot::{Distribution, Distributions, Response};
-use traxtent_run::{Case, Summary};
+use traxtent_plot::{Distribution, Distributions, Response, Sweep, SweepPoint, SweepSeries};
+use traxtent_run::{Case, Figures, Summary};
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
@@ -16,59 +17,184 @@ pub(crate) use traxtent_plot::Axes;
 /// The maximum number of distributions whose lines can be distinguished in a picture.
 const CURVES_MAX: usize = 12;
 
-/// Checks that the cases can be drawn, before anything is simulated.
-pub(crate) fn check(path: &Path, cases: &[Case]) -> Result<()> {
-    plot::check_ending(path)?;
-    if cases.len() > CURVES_MAX {
-        return Err(Failure::input(format!(
-            "--plot: {} curves; a picture has at most {CURVES_MAX}, so give fewer drives or values",
-            cases.len()
-        )));
+/// The maximum number of curves over a key: one for each colour, since dashes have a meaning.
+const SERIES_MAX: usize = traxtent_plot::colours::DATA.len();
+
+/// The picture that the options describe.
+pub(crate) struct Picture<'a> {
+    pub(crate) path: &'a Path,
+    /// The key on the horizontal axis, instead of response times.
+    pub(crate) over: Option<&'a str>,
+    pub(crate) axes: Axes,
+}
+
+impl Picture<'_> {
+    /// Checks that the cases can be drawn, before anything is simulated.
+    pub(crate) fn check(&self, cases: &[Case]) -> Result<()> {
+        plot::check_ending(self.path)?;
+        if let Some(key) = self.over {
+            return check_over(key, cases);
+        }
+        if cases.len() > CURVES_MAX {
+            return Err(Failure::input(format!(
+                "--plot: {} curves; a picture has at most {CURVES_MAX}, so give fewer drives or \
+                 values, or --plot-over KEY",
+                cases.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Draws the cases. `summaries` are those of all runs, and `figures` has one for each case.
+    pub(crate) fn draw(
+        &self,
+        cases: &[Case],
+        summaries: &mut [Summary],
+        figures: &[Figures],
+    ) -> Result<()> {
+        let (target, workload) = (&cases[0].runs[0].machine.target, workload_of(cases));
+        let title = match (&cases[0].drive, cases) {
+            (Some(_), [_, _, ..]) => workload,
+            _ => format!("{target}: {workload}"),
+        };
+        match self.over {
+            Some(key) => self.draw_over(key, title, cases, figures),
+            None => self.draw_distributions(title, cases, summaries),
+        }
+    }
+
+    /// Draws one run with the components of its mean, or the distribution of each case.
+    fn draw_distributions(
+        &self,
+        title: String,
+        cases: &[Case],
+        summaries: &mut [Summary],
+    ) -> Result<()> {
+        let seeds = cases[0].runs.len();
+        let mut distributions: Vec<Distribution> = cases
+            .iter()
+            .zip(summaries.chunks(seeds))
+            .map(|(case, summaries)| {
+                let mut all = Quantiles::default();
+                summaries
+                    .iter()
+                    .for_each(|summary| all.merge(&summary.quantiles));
+                distribution(case.name(), &mut all)
+            })
+            .collect();
+        let axes = self.axes;
+        if let ([_], [summary]) = (cases, &mut *summaries) {
+            let response = Response {
+                title,
+                distribution: distributions.remove(0),
+                axes,
+                parts_ms: summary.part_means_ms(),
+            };
+            return plot::write(self.path, &response);
+        }
+        let picture = Distributions {
+            title,
+            distributions,
+            axes,
+        };
+        plot::write(self.path, &picture)
+    }
+
+    /// Draws the figures of all cases over a key.
+    fn draw_over(
+        &self,
+        key: &str,
+        title: String,
+        cases: &[Case],
+        figures: &[Figures],
+    ) -> Result<()> {
+        let mut series: Vec<SweepSeries> = Vec::new();
+        let mut parameter = key.to_owned();
+        for (case, figures) in cases.iter().zip(figures) {
+            let (value, unit) = number(value_of(key, case)).expect("all values were checked");
+            if !unit.is_empty() {
+                parameter = format!("{key}, {unit}");
+            }
+            let response = |key| figures.get(Some("response_ms"), key).0;
+            let point = SweepPoint {
+                value,
+                requests_per_s: figures.get(None, "requests_per_s").0,
+                mean_ms: response("mean"),
+                p99_ms: response("p99"),
+            };
+            let name = case.name_without(key);
+            match series.iter_mut().find(|series| series.name == name) {
+                Some(series) => series.points.push(point),
+                None => series.push(SweepSeries {
+                    name,
+                    points: vec![point],
+                }),
+            }
+        }
+        for series in &mut series {
+            series.points.sort_by(|a, b| a.value.total_cmp(&b.value));
+        }
+        let picture = Sweep {
+            title,
+            parameter,
+            series,
+            axes: self.axes,
+        };
+        plot::write(self.path, &picture)
+    }
+}
+
+/// Checks that the cases have several numbers for a key, all in one unit, and few enough series.
+fn check_over(key: &str, cases: &[Case]) -> Result<()> {
+    let refuse = |why: String| Err(Failure::at(format!("--plot-over {key}"), why));
+    let first = match cases[0].set.iter().find(|(known, _)| known == key) {
+        Some((_, value)) if cases.iter().any(|case| value_of(key, case) != value) => value,
+        _ => {
+            return refuse(format!(
+                "there are not several values; add them, such as --set {key}=1,2,4"
+            ));
+        }
+    };
+    let unit = number(first).map(|(_, unit)| unit);
+    for case in cases {
+        let value = value_of(key, case);
+        match number(value) {
+            None => return refuse(format!("{value} is not a number; choose another key")),
+            Some((_, other)) if Some(other) != unit => {
+                return refuse(format!(
+                    "{first} and {value} have different units; write all values in one unit"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let mut names: Vec<String> = cases.iter().map(|case| case.name_without(key)).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > SERIES_MAX {
+        return refuse(format!(
+            "{} curves; a picture has at most {SERIES_MAX}, so give fewer drives, or fewer values \
+             of the other keys",
+            names.len()
+        ));
     }
     Ok(())
 }
 
-/// Draws one run with the components of its mean, or the distribution of each case.
-pub(crate) fn draw(
-    path: &Path,
-    cases: &[Case],
-    summaries: &mut [Summary],
-    axes: Axes,
-) -> Result<()> {
-    let first = &cases[0].runs[0];
-    let workload = workload_of(cases);
-    let target = &first.machine.target;
-    let seeds = cases[0].runs.len();
-    let mut distributions: Vec<Distribution> = cases
-        .iter()
-        .zip(summaries.chunks(seeds))
-        .map(|(case, summaries)| {
-            let mut all = Quantiles::default();
-            summaries
-                .iter()
-                .for_each(|summary| all.merge(&summary.quantiles));
-            distribution(case.name(), &mut all)
-        })
-        .collect();
-    let title = match &cases[0].drive {
-        Some(_) => workload,
-        None => format!("{target}: {workload}"),
-    };
-    if let ([_], [summary]) = (cases, &mut *summaries) {
-        let response = Response {
-            title,
-            distribution: distributions.remove(0),
-            axes,
-            parts_ms: summary.part_means_ms(),
-        };
-        return plot::write(path, &response);
-    }
-    let picture = Distributions {
-        title,
-        distributions,
-        axes,
-    };
-    plot::write(path, &picture)
+/// Returns the value of a key that all cases have.
+fn value_of<'a>(key: &str, case: &'a Case) -> &'a str {
+    let found = case.set.iter().find(|(known, _)| known == key);
+    found.map_or("", |(_, value)| value)
+}
+
+/// Splits a value such as `16` or `4KiB` into its number and its unit.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let is_unit = |c: char| c.is_ascii_alphabetic() || c == '%';
+    // The longest number, so that the exponent of 1e6 is not a unit.
+    let at = |end: usize| text.is_char_boundary(end).then(|| text.split_at(end));
+    let splits = (1..=text.len()).rev().filter_map(at);
+    let mut numbers = splits.filter_map(|(number, unit)| Some((number.parse().ok()?, unit)));
+    numbers.find(|(number, unit): &(f64, &str)| number.is_finite() && unit.chars().all(is_unit))
 }
 
 /// Returns a distribution to draw.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use traxtent_run::{Case, Figures, ReportHead, format_figure};
+use traxtent_run::{Case, Figures, PARTIAL_WRITES, ReportHead, format_figure};
 
 use crate::failure::Result;
 use crate::output;
@@ -12,6 +12,8 @@ use crate::table::{Side, Table};
 /// The results of all cases.
 pub(crate) struct Report<'a> {
     pub(crate) cases: &'a [Case],
+    /// Whether several cases were asked for, even if only one could be simulated.
+    pub(crate) is_sweep: bool,
     /// For each case, the keys with which its writes cover whole physical sectors; `None` if none
     /// are needed or known.
     pub(crate) remedies: &'a [Option<String>],
@@ -20,25 +22,24 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Prints an object for one case, or a list of objects for several.
+    /// Prints an object for one case, or a list of objects for a sweep.
     pub(crate) fn print_json(&self) -> Result<()> {
-        match self.cases {
-            [case] => output::json(&self.json(case, 0)),
-            cases => {
-                let rows = cases.iter().enumerate();
-                let rows: Value = rows.map(|(index, case)| self.json(case, index)).collect();
-                output::json(&rows)
-            }
+        if !self.is_sweep {
+            return output::json(&self.json(&self.cases[0], 0));
         }
+        let rows = self.cases.iter().enumerate();
+        let rows: Value = rows.map(|(index, case)| self.json(case, index)).collect();
+        output::json(&rows)
     }
 
-    /// Prints the figures of one case, or a table with a row for each of several.
+    /// Prints the figures of one case, or a table with a row for each of a sweep.
     pub(crate) fn print(&self) -> Result<()> {
         let mut out = output::stdout();
         self.write_head(&mut out)?;
-        if self.cases.len() > 1 {
+        if self.is_sweep {
             writeln!(out)?;
             self.table().write(&mut out)?;
+            self.write_partial_writes(&mut out)?;
             return output::finish(out);
         }
         self.figures[0].write(&mut out)?;
@@ -49,6 +50,39 @@ impl Report<'_> {
             )?;
         }
         output::finish(out)
+    }
+
+    /// Returns whether a sweep has writes that cover a physical sector only in part.
+    fn has_partial_writes(&self) -> bool {
+        let count = |figures: &Figures| figures.get(None, PARTIAL_WRITES).0;
+        self.figures.iter().any(|figures| count(figures) > 0.0)
+    }
+
+    /// Explains the column of partial writes, if there is one, with the keys that avoid them.
+    fn write_partial_writes(&self, out: &mut impl Write) -> Result<()> {
+        if !self.has_partial_writes() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "\npartial writes of physical sectors: the drive must read the rest of such a sector first"
+        )?;
+        let mut remedies: Vec<&str> = self.remedies.iter().flatten().map(String::as_str).collect();
+        remedies.sort_unstable();
+        remedies.dedup();
+        match remedies[..] {
+            [] => {}
+            [keys] => writeln!(out, "  {keys} avoids this")?,
+            // Each case can need other keys.
+            [..] => {
+                for (case, keys) in self.cases.iter().zip(self.remedies) {
+                    if let Some(keys) = keys {
+                        writeln!(out, "  {}: {keys} avoids this", case.name())?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn json(&self, case: &Case, index: usize) -> Value {
@@ -108,7 +142,11 @@ impl Report<'_> {
             };
             (key, side)
         });
-        let figures = TITLES.map(|title| (title, Side::Right));
+        let partial = self.has_partial_writes();
+        let titles = TITLES
+            .into_iter()
+            .chain(partial.then_some("partial writes"));
+        let figures = titles.map(|title| (title, Side::Right));
         let mut table = Table::new(labels.chain(figures));
         for (case, figures) in self.cases.iter().zip(self.figures) {
             let response = |key| format_figure(figures.get(Some("response_ms"), key), 3);
@@ -124,7 +162,8 @@ impl Report<'_> {
                 response("max"),
             ];
             let labels = case.labels().map(|(_, value)| value.to_owned());
-            table.row(labels.chain(figures));
+            let writes = partial.then(|| plain(PARTIAL_WRITES, 0));
+            table.row(labels.chain(figures).chain(writes));
         }
         table
     }

@@ -169,6 +169,165 @@ fn schedulers_without_a_choice() {
     }
 }
 
+/// Does a picture over a key have each row of the sweep, with the unit of the values on its axis?
+/// Are values that are not numbers in one unit refused before anything is simulated?
+#[test]
+fn pictures_over_a_key() {
+    if !cfg!(feature = "plot") {
+        testkit::skip!("this build cannot draw pictures; rebuild it with the feature `plot`");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("over.svg");
+    let run = |sets: &[&str], over: &str| {
+        let sim = ["sim", "atlas10k", SMALL, "--plot", path.to_str().unwrap()];
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let line = sim.into_iter().chain(sets).chain(["--plot-over", over]);
+        traxtent(&line.collect::<Vec<_>>())
+    };
+    let schedulers = "queue.scheduler=fcfs,sptf";
+    // More rows than a picture of distributions can have.
+    let depths = "workload.outstanding=1,2,4,8,16,32,64";
+    let answer = run(&[schedulers, depths], "workload.outstanding");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let svg = fs::read_to_string(&path).unwrap();
+    for text in [
+        "throughput, requests/s",
+        "99 % (dashed)",
+        "workload.outstanding",
+        "scheduler=fcfs",
+        "scheduler=sptf",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+    // A dot for the throughput, the mean and the percentile of each row.
+    assert_eq!(svg.matches("<circle").count(), 14 * 3);
+    assert_eq!(run(&["workload.size=4KiB,8KiB"], "workload.size").status, 0);
+    let svg = fs::read_to_string(&path).unwrap();
+    assert!(svg.contains("workload.size, KiB"));
+
+    for (sets, over, says) in [
+        (&[schedulers, depths][..], "queue.scheduler", "not a number"),
+        (&[depths], "queue.depth", "add them"),
+        (
+            &["workload.outstanding=4"],
+            "workload.outstanding",
+            "add them",
+        ),
+        (
+            &["workload.size=4KiB,1MiB"],
+            "workload.size",
+            "different units",
+        ),
+        (
+            &[depths, "workload.seed=1..7:1"],
+            "workload.outstanding",
+            "at most 6",
+        ),
+    ] {
+        let answer = run(sets, over);
+        assert_eq!(answer.status, 2, "{sets:?}: {}", answer.out);
+        assert!(answer.err.contains(says), "{sets:?}: {}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+}
+
+/// Does a sweep show how many writes cover a physical sector only in part, and the keys that avoid
+/// them?
+#[test]
+fn partial_writes() {
+    let run = |sizes: &str| {
+        let line = "random,read=0,count=200";
+        let sizes = format!("workload.size={sizes}");
+        prints(&["sim", "generic-20tb", line, "--set", &sizes])
+    };
+    let text = run("4KiB,3,12");
+    let column: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.ends_with("partial writes"))
+        .skip(1)
+        .take(3)
+        .map(|row| row.rsplit(' ').next().unwrap())
+        .collect();
+    assert_eq!(column[0], "0", "{text}");
+    assert!(column[1..].iter().all(|count| *count != "0"), "{text}");
+    assert!(text.contains("\n  align=8,round=8 avoids this\n"), "{text}");
+    assert!(!run("4KiB,8KiB").contains("partial"));
+}
+
+/// Is the row of a value that the drive refuses left out, with a line that names it?
+#[test]
+fn refused_rows_are_left_out() {
+    let zones = ["sim", "atlas10k", SMALL, "--set", "workload.zone=0,99,1"];
+    let answer = traxtent(&[&zones[..], &["--json"]].concat());
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    let rows: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let rows = rows.as_array().unwrap().iter();
+    let zones: Vec<_> = rows.map(|row| &row["set"]["workload.zone"]).collect();
+    assert_eq!(zones, [0, 1]);
+    let lines: Vec<&str> = answer.err.lines().collect();
+    assert!(
+        lines[0].starts_with("traxtent: zone=99: workload: "),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1..], ["traxtent: not simulated: zone=99"]);
+}
+
+/// Does the error for a scheduler by the name or number of DiskSim or of a textbook name the one
+/// that models it?
+#[test]
+fn schedulers_of_disksim() {
+    for (key, value, hint) in [
+        (
+            "queue",
+            "elevator",
+            "did you mean look (DiskSim's ELEVATOR_LBN, policy 2)?",
+        ),
+        (
+            "host",
+            "CYCLE_LBN",
+            "did you mean c-look (DiskSim's CYCLE_LBN, policy 3)?",
+        ),
+        ("queue", "scan", "did you mean look ("),
+        ("queue", "3", "did you mean c-look ("),
+        (
+            "queue",
+            "vscan",
+            "did you mean look (nearest to DiskSim's VSCAN_LBN, policy 17)?",
+        ),
+        ("queue", "ASPTF_OPT", "did you mean {aged-sptf={weight=W}}"),
+        // A host does not know where the heads are.
+        ("host", "satf", "expected one of"),
+        ("queue", "best", "expected one of"),
+    ] {
+        let set = format!("{key}.scheduler={value}");
+        let answer = traxtent(&["sim", "atlas10k", SMALL, "--set", &set]);
+        assert_eq!(answer.status, 2, "{set}");
+        assert!(answer.err.contains(hint), "{set}: {}", answer.err);
+        let has_hint = answer.err.contains("did you mean");
+        assert_eq!(has_hint, hint.contains("did you mean"), "{}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+}
+
+/// Does the error for a malformed workload describe the grammar, even if the text resembles a file
+/// name?
+#[test]
+fn malformed_workloads() {
+    for line in [
+        "randm",
+        "randm,read=0.66,size=4KiB",
+        "read=0.5",
+        "random,0.5",
+    ] {
+        let answer = traxtent(&["sim", "atlas10k", line]);
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        for part in ["KIND,KEY=VALUE", "sequential, mixed", "count, time, seed"] {
+            assert!(answer.err.contains(part), "{line}: {}", answer.err);
+        }
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+}
+
 /// Is the mean over seeds equal to that of the individual runs, with an interval around it?
 #[test]
 fn seeds() {

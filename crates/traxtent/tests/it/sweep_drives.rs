@@ -110,6 +110,77 @@ fn log_and_summary() {
     }
 }
 
+/// Are the other drives reported if one is too small for the trace, with a line about that one? Is
+/// it an error like any other if no drive is left?
+#[test]
+fn drives_that_are_too_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (trace, summary) = (file("far.trace"), file("summary.csv"));
+    // The second request is beyond the end of the Atlas 10K.
+    fs::write(&trace, "0.0 0 0 8 1\n20.0 0 30000000 8 1\n").unwrap();
+    let run = |drives: &str, more: &[&str]| {
+        traxtent(&[&["sim", "--drives", drives, &trace], more].concat())
+    };
+    let drives = "cheetah15k7,atlas10k,generic-20tb";
+    for (more, is_json) in [(&["--summary", &summary][..], false), (&["--json"], true)] {
+        let answer = run(drives, more);
+        assert_eq!(answer.status, 1, "{}", answer.err);
+        let lines: Vec<&str> = answer.err.lines().collect();
+        let begin = format!("traxtent: atlas10k: {trace}: ");
+        assert!(lines[0].starts_with(&begin), "{}", answer.err);
+        assert_eq!(lines[1..], ["traxtent: not simulated: atlas10k"]);
+        let rows = if is_json {
+            let rows: Vec<serde_json::Value> = serde_json::from_str(&answer.out).unwrap();
+            let target = |row: &serde_json::Value| row["target"].as_str().unwrap().to_owned();
+            rows.iter().map(target).collect()
+        } else {
+            let rows = answer
+                .out
+                .lines()
+                .skip_while(|line| !line.starts_with("drive "));
+            let name = |row: &str| row.split(' ').next().unwrap().to_owned();
+            rows.skip(1).map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(rows, ["cheetah15k7", "generic-20tb"]);
+    }
+    assert_eq!(fs::read_to_string(&summary).unwrap().lines().count(), 3);
+    // One row of a sweep is still a row.
+    let answer = run("atlas10k,cheetah15k7", &["--json"]);
+    assert!(answer.out.starts_with("[\n"), "{}", answer.out);
+    let answer = run("atlas10k,ibm18es", &[]);
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (2, ""),
+        "{}",
+        answer.err
+    );
+    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+}
+
+/// Is there one warning, even with `--quiet`, if a trace has requests for devices that the
+/// parameters do not map?
+#[test]
+fn omitted_requests_are_reported() {
+    let data = testkit::shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("foreign.trace");
+    let text = fs::read_to_string(data.join("ascii.trace")).unwrap();
+    let known = text.lines().next().unwrap();
+    let late = "100000.0 12345 8 8 1\n";
+    fs::write(&trace, format!("{known}\n{late}{late}")).unwrap();
+    let parameters = format!("disksim:{}", data.join("ascii.parv").display());
+    let warning = format!(
+        "traxtent: warning: {}: omitted 2 requests for devices that the parameters do not map\n",
+        trace.display()
+    );
+    let sim = ["sim", &parameters, trace.to_str().unwrap()];
+    for more in [&["--quiet"][..], &["--quiet", "--set", "queue.depth=1,2"]] {
+        let answer = traxtent(&[&sim[..], more].concat());
+        assert_eq!((answer.status, answer.err.as_str()), (0, warning.as_str()));
+    }
+}
+
 /// Does the curve of a picture rise at each response time of the log, by the share of one request?
 #[test]
 fn curve_of_the_log() {
