@@ -75,11 +75,14 @@ impl Picture for Sweep {
     }
 }
 
+/// A figure of a point.
+type Figure = fn(&SweepPoint) -> f64;
+
 /// Some figures of all series.
 struct Chart {
     title: &'static str,
     /// Each figure, and whether its curve is dashed.
-    figures: &'static [(bool, fn(&SweepPoint) -> f64)],
+    figures: &'static [(bool, Figure)],
     log_y: bool,
 }
 
