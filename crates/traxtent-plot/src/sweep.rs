@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Does the axis of a parameter have ticks at values that multiply, and is it linear for others?
+    /// Does the axis of a parameter have ticks at values that multiply? Is it linear for others?
     #[test]
     fn axes_of_parameters() {
         let ticks = |values: &[f64]| match parameter_scale(values, false) {

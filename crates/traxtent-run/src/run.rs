@@ -165,7 +165,10 @@ pub fn run_each(cases: &[Case], observer: &dyn Observer) -> Result<Vec<Result<Ve
     });
     let mut results: Vec<Option<Result<Summary>>> =
         results.into_iter().map(Mutex::into_inner).collect();
-    let is_fatal = |result: &Option<Result<Summary>>| matches!(result, Some(Err(error)) if !matches!(error, RunError::Input(_)));
+    let is_fatal = |result: &Option<Result<Summary>>| match result {
+        Some(Err(error)) => !matches!(error, RunError::Input(_)),
+        Some(Ok(_)) | None => false,
+    };
     if let Some(Err(error)) = results
         .iter()
         .position(is_fatal)
