@@ -33,7 +33,7 @@ pub struct Receipt {
     pub drive: String,
     /// The SHA-256 of the profile in the form of `Profile::to_toml`.
     pub profile_sha256: String,
-    /// The seed of power cuts without a seed of their own.
+    /// The seed for power cuts that specify none.
     pub seed: u64,
     /// The speed of simulated time.
     pub speed: f64,

@@ -17,7 +17,7 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// The speed of simulated time.
     pub speed: Speed,
-    /// The seed for power cuts without a seed of their own. The default is the scenario's seed, or
+    /// The seed for power cuts that specify none. The default is the scenario's seed, or
     /// 1 without a scenario.
     pub seed: Option<u64>,
     /// The scenario: a TOML file with the faults and their times.
