@@ -28,6 +28,10 @@ use crate::table::{Side, Table};
 /// buffer are fitted to the first part of each trace. The rest of the trace is held out: the
 /// profile is written only if it agrees better with this part than TARGET does. Figures that the
 /// traces do not determine stay as they are.
+///
+/// The demerit is the root mean square of the horizontal distance between the distributions of
+/// simulated and measured response times. NOISE is the demerit that 19 of 20 perfect models would
+/// stay below.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]

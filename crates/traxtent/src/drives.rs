@@ -21,8 +21,9 @@ use crate::table::{Side, Table};
 
 /// List the built-in drives, show one, or begin a profile
 ///
-/// The last columns show how well founded a drive's figures are: the shares that were measured on a
-/// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
+/// The last columns of the list show how well founded each drive's figures are: the share of those
+/// that were measured on a real drive, of those published by its maker or in a paper, of those
+/// fitted to measurements, and of those assumed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -42,24 +43,24 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Show how much random reads and streams depend on a drive's assumed figures
+    /// Show how strongly a drive's assumed figures affect random and sequential reads
     ///
     /// Assumed figures are moved to the ends of their plausible ranges, first each one alone, then
     /// all together. The table has the mean time of a random read of 4 KiB, the throughput of such
-    /// reads with 32 outstanding, the rate of sequential reads in the first zone, and that over the
+    /// reads with 32 outstanding, and the rates of sequential reads in the first zone and over the
     /// whole drive.
     #[cfg(feature = "lab")]
     Assumed {
         #[arg(help = TARGET_HELP)]
         target: String,
-        /// The seed of the requests' positions
+        /// The seed for the requests' positions
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write NAME.toml, a copy of another drive's profile to edit
+    /// Write NAME.toml, a copy of another drive's profile, for you to edit
     New {
         /// The name of the new drive
         name: String,
@@ -70,9 +71,9 @@ enum Verb {
         #[arg(long)]
         force: bool,
     },
-    /// Print the JSON schema of profiles, for editors
+    /// Print the JSON schema for profiles, for use in an editor
     Schema,
-    /// Print the reference of all keys of a profile, in Markdown
+    /// Print a reference of all profile keys, in Markdown
     Reference,
 }
 

@@ -74,7 +74,7 @@ struct VideoArgs {
     /// The number of simulated rounds
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with = "hard")]
     rounds: u32,
-    /// Change a figure of the drive; may be repeated
+    /// Change a parameter of the drive; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting)]
     set: Vec<(String, String)>,
     /// The seed of the streams' positions

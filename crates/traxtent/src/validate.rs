@@ -36,7 +36,7 @@ use crate::table::{Side, Table};
 /// takes in the model. DISAGREE is the share of all reads on which the two differ. BY CHANCE is the
 /// largest number of reads that can differ because a sector on the media happened to be near the
 /// head. The third table compares the classes of requests. DIFFERENCE is that of the means, with
-/// its 95 % interval. --json has each class by size of request too.
+/// its 95 % confidence interval. --json has each class by size of request too.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     drive: Option<String>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Change a figure of every drive
+    /// Change a parameter of every drive
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Draw the distributions of each trace and of its classes, and the differences by seek

@@ -58,11 +58,11 @@ def simulate(
             - None: the workload in the drive's DiskSim parameters.
         seed: The seed of a synthetic workload, instead of the one that it states.
         log: Whether the result keeps one row per request, about 150 bytes each.
-        warmup: Exclude this many requests, the first to complete, from all figures.
+        warmup: The number of requests, the first to complete, that all results exclude.
         set: Figures to replace in the drive and, as ``workload.KEY``, in the workload.
         more: The drives of further devices, if a trace, a table or requests use several.
         device: Replay only the requests of this device of a trace.
-        format: The trace's format, if it is not recognized.
+        format: The trace's format, if it is not detected automatically.
         columns: Read the trace as text with these columns, such as ``time=1,op=2,lbn=3,sectors=4``.
         units: The units of times and addresses, with ``columns``.
         delimiter: The separator of columns: one character, ``tab`` or ``blanks``.

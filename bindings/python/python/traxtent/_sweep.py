@@ -143,7 +143,7 @@ def sweep(
         resume: A folder in which finished runs are kept as Parquet files, and from which a later
             call takes them. A run is taken only if its drive, workload, settings, seed, `warmup`,
             `trace` and this package are the same. Other files are neither used nor changed.
-        warmup: Exclude this many requests, the first to complete, from all figures.
+        warmup: The number of requests, the first to complete, that all results exclude.
         trace: The options for replaying a trace, as for `simulate`: ``{"replay": "closed:4"}``.
         progress: True prints a line to standard error whenever runs are finished, with the last of
             them and its seed; False prints nothing; a function is called with the runs done and

@@ -1,4 +1,4 @@
-//! `traxtent lab jobs`: fio's usual jobs on drives.
+//! `traxtent lab jobs`: common benchmark jobs on drives.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `traxtent lab`: the papers' experiments, and fio's usual jobs.
+//! `traxtent lab`: the papers' experiments, and common benchmark jobs.
 
 mod jobs;
 mod markdown;
@@ -55,7 +55,7 @@ enum Verb {
         ids: Vec<String>,
         #[command(flatten)]
         how: RunArgs,
-        /// Change a figure of the drives to explore its effect; may be repeated
+        /// Change a parameter of the drives to explore its effect; may be repeated
         #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting, conflicts_with = "resume")]
         set: Vec<(String, String)>,
         /// Draw the experiments' pictures as SVG in this directory
@@ -73,7 +73,7 @@ enum Verb {
     /// The drives are the papers' drive for reference, one of 3 TB and one of 20 TB.
     /// docs/results/today.md explains the results.
     Today(today::Args),
-    /// Run fio's usual jobs on drives, and compare the results with the makers' figures
+    /// Run common benchmark jobs on drives, and compare the results with the makers' figures
     ///
     /// The jobs are sequential and random reads and writes, a random mix of both, and sequential
     /// reads of 4 KiB to 4 MiB at depths of 1 to 32, in powers of two. Exit status 1 means that a

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// The speed of the drive's time relative to real time
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// The seed of power cuts without a seed of their own [default: the scenario's, or 1]
+    /// The seed for power cuts that specify none [default: the scenario's, or 1]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// A file of faults with their times

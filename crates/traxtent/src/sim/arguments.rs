@@ -12,7 +12,7 @@ pub(crate) struct TraceArguments {
     /// Replay only the requests of this device of a trace
     #[arg(long, value_name = "NUMBER")]
     device: Option<u32>,
-    /// The trace's format, if it is not recognized
+    /// The trace's format, if it is not detected automatically
     #[arg(long, value_name = "NAME", value_parser = crate::parse::formats())]
     format: Option<TraceFormat>,
     /// Read the trace as text with these columns, by number or by name in the first line, such as
@@ -21,13 +21,15 @@ pub(crate) struct TraceArguments {
     #[arg(long, value_name = "KEY=COLUMN,…", conflicts_with = "format")]
     columns: Option<String>,
     /// The unit of all times (s, ms, us, 100ns or ns) or of each, such as time=us,response=ms; and
-    /// the size of the blocks that addresses and lengths count, such as lbn=512
+    /// the size in bytes of the blocks in which addresses and lengths are given, such as lbn=512
     #[arg(long, value_name = "UNIT,…", requires = "columns")]
     units: Vec<String>,
-    /// The separator of columns: one character, tab or blanks [default: as in the first line]
+    /// The separator of columns: a single character, or the word `tab` or `blanks` [default: as in
+    /// the first line]
     #[arg(long, value_name = "CHARACTER", requires = "columns")]
     delimiter: Option<String>,
-    /// Skip lines with other values of a column; may be repeated
+    /// Use only the lines whose COLUMN has one of these values; may be repeated, and all conditions
+    /// must hold
     #[arg(long = "where", value_name = "COLUMN=VALUE,…", requires = "columns")]
     filters: Vec<String>,
     /// Values of op= that mean a read [default: R, read or 0]
@@ -40,9 +42,11 @@ pub(crate) struct TraceArguments {
     /// entry into the queue [default: dispatch]
     #[arg(long, value_name = "EVENT", value_enum)]
     arrival: Option<ArrivalEvent>,
-    /// The times at which a trace's requests are issued: recorded, semi-closed, or closed:N
-    /// [default: semi-closed for traces that record pauses and, in `validate` and `calibrate`, for
-    /// those whose requests came one after the other; otherwise recorded]
+    /// When a trace's requests are issued. `recorded`: at the recorded times. `semi-closed`: when
+    /// the previous request has completed and the recorded pause has passed. `closed:N`: when fewer
+    /// than N requests are outstanding. The default is semi-closed for traces that record pauses,
+    /// otherwise recorded. In `validate` and `calibrate`, it is semi-closed also for traces whose
+    /// requests came one after the other
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
     /// Multiply the speed of recorded arrivals by this factor

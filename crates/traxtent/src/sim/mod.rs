@@ -26,12 +26,13 @@ pub(crate) use arguments::TraceArguments;
 /// A WORKLOAD is one of:
 ///   random,read=66%,size=8,count=100000   a line of the workload grammar
 ///   my.toml                               the same in a TOML file
-///   my.trace                              a trace, plain or as gzip or zstd; - is standard input
+///   my.trace                              a trace, plain or compressed with gzip or zstd; - is
+///                                         standard input
 ///
-/// Lengths are in sectors (8), or in bytes (4096B, 4K, 4KiB; 4kB is 4000).
+/// Lengths are in sectors, such as 8, or in bytes, such as 4096B, 4K or 4KiB; 4kB is 4000 bytes.
 /// docs/reference/workloads.md lists the keys. Random requests start at multiples of their size, as
-/// in fio; align=none lets them start at any sector. Without a WORKLOAD, DiskSim parameters run the
-/// synthetic workload that they contain.
+/// in fio; align=none lets them start at any sector. Without a WORKLOAD, a DiskSim TARGET runs the
+/// synthetic workload in its parameter file.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(crate) struct Args {
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     /// The workload: a line such as random,count=1000, a TOML file, or a trace
     workload: Option<String>,
 
-    /// Simulate the workload on each of these drives, separated by commas, instead of on TARGET
+    /// Simulate the workload on each of these drives (a comma-separated list) instead of on TARGET
     #[arg(
         long,
         value_name = "TARGETS",
@@ -48,7 +49,8 @@ pub(crate) struct Args {
         conflicts_with = "more"
     )]
     drives: Vec<String>,
-    /// The drive of the next device of a trace; may be repeated
+    /// The drive for the next device of a trace, after those of TARGET; give it once for each
+    /// further device
     #[arg(long = "drive", value_name = "TARGET")]
     more: Vec<String>,
     #[command(flatten)]
@@ -57,14 +59,14 @@ pub(crate) struct Args {
     /// The seed of a synthetic workload's random numbers
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Run with this many seeds, and print means with their 95 % intervals
+    /// Run with this many seeds, and print means with their 95 % confidence intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: Option<u32>,
-    /// Exclude this many requests, the first to complete, from all figures
+    /// Exclude the first REQUESTS requests to complete from all results
     #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
     warmup: u64,
-    /// Change a figure of the drive or, as workload.KEY, of the workload. Values a,b,c or a range
-    /// a..b:step give one row each; several such options give all combinations
+    /// Change a parameter of the drive or, as workload.KEY, of the workload. A list a,b,c or a
+    /// range a..b:step gives one row per value; several such options give all combinations
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
@@ -72,11 +74,11 @@ pub(crate) struct Args {
     /// compressed if FILE ends in .gz or .zst
     #[arg(long, value_name = "FILE", value_parser = data_file::name)]
     log: Option<PathBuf>,
-    /// Write one row per run with all its figures; the same formats
+    /// Write one row per run with all its figures, in the same formats as --log
     #[arg(long, value_name = "FILE", value_parser = data_file::name)]
     summary: Option<PathBuf>,
-    /// Draw the distribution of response times, with their components if there is one run; .svg or
-    /// .png
+    /// Draw the distribution of response times and, for a single run, the components of their mean;
+    /// .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Draw the throughput and the response times of a sweep over the numeric values of this KEY of

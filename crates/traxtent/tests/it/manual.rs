@@ -205,14 +205,13 @@ fn meaning(arg: &Arg) -> String {
         .or(arg.get_help())
         .map(ToString::to_string);
     let mut meaning = marked(&help.unwrap_or_default().replace("\n\n", " "));
-    let mut add = |text: String| {
-        let stop = if meaning.ends_with(['.', ':']) {
-            ""
-        } else {
-            "."
-        };
-        meaning = format!("{meaning}{stop} {text}");
-    };
+    // As in the help.
+    let defaults = arg.get_default_values();
+    if arg.get_action().takes_values() && !arg.is_hide_default_value_set() && !defaults.is_empty() {
+        let defaults = defaults.iter().map(|value| value.to_string_lossy());
+        let defaults = defaults.collect::<Vec<_>>().join(", ");
+        let _ = write!(meaning, " [default: {defaults}]");
+    }
     let values = arg.get_possible_values();
     if arg.get_action().takes_values() && !arg.is_hide_possible_values_set() && !values.is_empty() {
         let values = values.iter().filter(|value| !value.is_hide_set());
@@ -220,20 +219,13 @@ fn meaning(arg: &Arg) -> String {
             Some(help) => format!("`{}` ({})", value.get_name(), marked(&help.to_string())),
             None => format!("`{}`", value.get_name()),
         });
-        add(format!(
-            "Values: {}.",
-            values.collect::<Vec<_>>().join(", ")
-        ));
-    }
-    let defaults = arg.get_default_values();
-    if arg.get_action().takes_values() && !arg.is_hide_default_value_set() && !defaults.is_empty() {
-        let defaults = defaults
-            .iter()
-            .map(|value| format!("`{}`", value.to_string_lossy()));
-        add(format!(
-            "Default: {}.",
-            defaults.collect::<Vec<_>>().join(", ")
-        ));
+        let values = values.collect::<Vec<_>>().join(", ");
+        let stop = if meaning.ends_with(['.', ':']) {
+            ""
+        } else {
+            "."
+        };
+        let _ = write!(meaning, "{stop} Values: {values}.");
     }
     meaning
 }
