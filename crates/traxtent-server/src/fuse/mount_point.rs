@@ -22,7 +22,7 @@ use rustix::net::{
 };
 
 use super::error::FuseError;
-use super::mount_table::mounted_at;
+use super::mount_table::{MountEntry, mounted_at};
 
 /// The file system type that identifies our mounts.
 pub(super) const FILE_SYSTEM_TYPE: &str = "fuse.traxtent";
@@ -44,7 +44,7 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 pub(super) struct MountPoint {
     directory: PathBuf,
-    /// The device number of the mount, as `major:minor`; empty if unknown.
+    /// The device number of the mount, as `major:minor`; empty if the mount was gone at once.
     device: String,
 }
 
@@ -60,46 +60,65 @@ impl MountPoint {
         } else {
             mount_by_helper(directory, read_only)?
         };
-        let device = match mounted_at(directory) {
-            Ok(Some(mount)) => mount.device,
-            _ => String::new(),
+        let mount = mounted_at(directory).map_err(|error| {
+            // Without its device number, the mount could not be recognized later.
+            detach(directory);
+            FuseError::Mount {
+                path: directory.to_owned(),
+                error,
+            }
+        })?;
+        let mount_point = MountPoint {
+            directory: directory.to_owned(),
+            device: mount.map_or_else(String::new, |mount| mount.device),
         };
-        let directory = directory.to_owned();
-        Ok((MountPoint { directory, device }, connection))
+        Ok((mount_point, connection))
     }
 
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Unmounts the file system. Does nothing if the mount at the directory is not known to be this
-    /// one.
+    /// Unmounts the file system. Does nothing if the mount at the directory is another one.
+    ///
+    /// # Errors
+    /// Returns an error if the file system is in use, if the system cannot unmount it, or if the
+    /// mount table cannot be read.
     pub(super) fn unmount(&self) -> Result<(), FuseError> {
-        if self.is_ours() {
+        if self.is_ours(mounted_at(&self.directory))? {
             unmount(&self.directory)
         } else {
             Ok(())
         }
     }
 
-    /// Returns whether the mount at the directory is this one.
-    fn is_ours(&self) -> bool {
-        mounted_at(&self.directory).is_ok_and(|mount| {
-            mount.is_some_and(|mount| mount.kind == FILE_SYSTEM_TYPE && mount.device == self.device)
-        })
+    /// Returns whether the visible mount at the directory, which the mount table names, is this
+    /// one.
+    fn is_ours(&self, visible: io::Result<Option<MountEntry>>) -> Result<bool, FuseError> {
+        let visible = visible.map_err(|error| FuseError::Unmount {
+            path: self.directory.clone(),
+            error,
+        })?;
+        Ok(visible
+            .is_some_and(|mount| mount.kind == FILE_SYSTEM_TYPE && mount.device == self.device))
     }
 }
 
 impl Drop for MountPoint {
     /// Removes the mount from the directory even if it is in use.
     fn drop(&mut self) {
-        if self.is_ours() {
-            if rustix::process::geteuid().is_root() {
-                let _ = rustix::mount::unmount(&self.directory, UnmountFlags::DETACH);
-            } else {
-                let _ = helper(&["-u", "-z"], &self.directory).output();
-            }
+        if let Ok(true) = self.is_ours(mounted_at(&self.directory)) {
+            detach(&self.directory);
         }
+    }
+}
+
+/// Removes the mount from a directory even if it is in use, if possible.
+fn detach(directory: &Path) {
+    if rustix::process::geteuid().is_root() {
+        let _ = rustix::mount::unmount(directory, UnmountFlags::DETACH);
+    } else {
+        let _ = helper(&["-u", "-z"], directory).output();
     }
 }
 
@@ -222,4 +241,38 @@ fn receive_connection(socket: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
         _ => None,
     });
     Ok(descriptors.next().and_then(|mut sent| sent.next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use super::super::mount_table::MountEntry;
+    use super::{FILE_SYSTEM_TYPE, MountPoint};
+
+    /// Is an unreadable mount table an error, not a sign that the file system is unmounted? Is a
+    /// mount recognized by its type and its device number?
+    #[test]
+    fn an_unknown_mount_is_not_an_unmounted_one() {
+        let point = MountPoint {
+            directory: PathBuf::from("/no/such/directory"),
+            device: "0:45".to_owned(),
+        };
+        let entry = |kind: &str, device: &str| MountEntry {
+            device: device.to_owned(),
+            at: point.directory.clone(),
+            kind: kind.to_owned(),
+            source: PathBuf::from("traxtent"),
+        };
+        let is_ours = |visible| point.is_ours(visible).unwrap();
+        assert!(is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, "0:45")))));
+        assert!(!is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, "0:46")))));
+        assert!(!is_ours(Ok(Some(entry("tmpfs", "0:45")))));
+        assert!(!is_ours(Ok(None)));
+        let unread = point.is_ours(Err(io::ErrorKind::PermissionDenied.into()));
+        let message = unread.unwrap_err().to_string();
+        let says = "/no/such/directory: cannot unmount it: ";
+        assert!(message.starts_with(says), "{message}");
+    }
 }
