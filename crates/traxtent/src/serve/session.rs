@@ -72,12 +72,7 @@ impl Session {
             std::process::abort();
         }));
         let listener = args.listen(folder)?;
-        for (index, export) in exports.iter().enumerate() {
-            if let Err(error) = export.service.start() {
-                stop(&exports[..index])?;
-                return Err(Failure::Io(error.to_string()));
-            }
-        }
+        start(&exports)?;
         let front_ends = args.start(&exports, listener, outstanding);
         if front_ends.is_err() {
             // The first error is the one to report.
@@ -247,6 +242,18 @@ fn limit_shutdown(exports: &[Export]) {
     }
 }
 
+/// Starts all services. If one cannot be started, those before it are stopped.
+fn start(exports: &[Export]) -> Result<()> {
+    for (index, export) in exports.iter().enumerate() {
+        if let Err(error) = export.service.start() {
+            // The first error is the one to report.
+            let _ = stop(&exports[..index]);
+            return Err(Failure::Io(error.to_string()));
+        }
+    }
+    Ok(())
+}
+
 /// Stops all services, and returns the first error.
 fn stop(exports: &[Export]) -> Result<()> {
     let stopped: Vec<_> = exports.iter().map(|export| export.service.stop()).collect();
@@ -271,4 +278,81 @@ pub(super) fn code_of(status: ExitStatus) -> u8 {
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use traxtent_server::service::{BlockService, BlockSizes, Export, ServiceError};
+
+    use super::start;
+
+    /// A service that cannot be stopped cleanly, and that starts only if `starts`.
+    #[derive(Debug)]
+    struct Faulty {
+        starts: bool,
+        was_stopped: AtomicBool,
+    }
+
+    impl BlockService for Faulty {
+        fn start(&self) -> Result<(), ServiceError> {
+            if self.starts {
+                Ok(())
+            } else {
+                Err(ServiceError::Thread(io::ErrorKind::WouldBlock.into()))
+            }
+        }
+        fn stop(&self) -> Result<(), ServiceError> {
+            self.was_stopped.store(true, Ordering::Relaxed);
+            Err(ServiceError::ClockEnded)
+        }
+        fn bytes(&self) -> u64 {
+            4096
+        }
+        fn block_sizes(&self) -> BlockSizes {
+            unreachable!("no client connects")
+        }
+        fn read(&self, _: &mut [u8], _: u64) -> Result<(), ServiceError> {
+            unreachable!("no client connects")
+        }
+        fn write(&self, _: Vec<u8>, _: u64, _: bool) -> Result<(), ServiceError> {
+            unreachable!("no client connects")
+        }
+        fn zero(&self, _: u64, _: u64, _: bool) -> Result<(), ServiceError> {
+            unreachable!("no client connects")
+        }
+        fn trim(&self, _: u64, _: u64, _: bool) -> Result<(), ServiceError> {
+            unreachable!("no client connects")
+        }
+        fn flush(&self) -> Result<(), ServiceError> {
+            unreachable!("no client connects")
+        }
+    }
+
+    /// If a service cannot be started, and the one before it cannot be stopped, is the error that
+    /// of the start? Is only the service stopped that was started?
+    #[test]
+    fn the_first_error_is_reported() {
+        let services = [true, false, true].map(|starts| {
+            Arc::new(Faulty {
+                starts,
+                was_stopped: AtomicBool::new(false),
+            })
+        });
+        let exports = services.each_ref().map(|service| Export {
+            name: "faulty".to_owned(),
+            description: "a service that fails".to_owned(),
+            service: Arc::<Faulty>::clone(service),
+            read_only: false,
+        });
+        let failure = start(&exports).unwrap_err();
+        let line = failure.line().unwrap_or_default();
+        assert!(line.starts_with("cannot start a thread: "), "{line}");
+        let stopped = services.each_ref();
+        let stopped = stopped.map(|service| service.was_stopped.load(Ordering::Relaxed));
+        assert_eq!(stopped, [true, false, false]);
+    }
 }
