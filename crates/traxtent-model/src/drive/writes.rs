@@ -116,6 +116,9 @@ impl Drive {
     /// for which the drive has a place.
     pub(super) fn take_next_write(&mut self, now: SimTime) {
         let end = self.last_write.end;
+        // Requests that begin at the same LBN overlap, and `waiting` is in order of arrival. The
+        // drive accepts no write before an earlier request that overlaps with it, so no later
+        // request at this LBN can be the one.
         let next = self.waiting.iter().position(|job| job.request.lbn == end);
         if let Some(index) = next {
             self.take_waiting_write(index, now);
