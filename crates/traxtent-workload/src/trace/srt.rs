@@ -138,8 +138,16 @@ impl Srt {
         let mut sizes = HeaderSectorSizes::default();
         loop {
             match lines.byte()? {
-                _ if lines.offset() > HEADER_BYTES_MAX => {
-                    return Err(lines.truncated("its header, without a form feed"));
+                Some(_) if lines.offset() > HEADER_BYTES_MAX => {
+                    return Err(TraceError::At {
+                        format: lines.format(),
+                        place: lines.record_place(),
+                        problem: TraceProblem::Malformed {
+                            expected: format!(
+                                "the header has no form feed in its first {HEADER_BYTES_MAX} bytes"
+                            ),
+                        },
+                    });
                 }
                 None => return Err(lines.truncated("its header, without a form feed")),
                 Some(FORM_FEED) => break,

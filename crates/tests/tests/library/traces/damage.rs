@@ -172,6 +172,10 @@ fn damage_is_named() {
             "{cut}: {message}"
         );
     }
+    let endless = [&b"$$TR_IOREC-1.3\n"[..], &[b'x'; 1 << 20]].concat();
+    let message = failure(TraceFormat::HpSrt, &endless);
+    let expected = "the header has no form feed in its first 1048576 bytes";
+    assert!(message.ends_with(expected), "{message}");
     let long = "1 ".repeat(40_000);
     assert!(
         failure(DiskSimAscii, long.as_bytes())
