@@ -385,6 +385,24 @@ fn a_minimal_profile_is_complete() {
     );
 }
 
+/// Is the error of a text that is no value of the key's type not one of a value out of bounds?
+#[test]
+fn a_wrong_type_is_not_out_of_bounds() {
+    for (key, value) in [
+        ("mechanics.rpm", "fast"),
+        ("queue.depth", "1.5"),
+        ("queue.depth", "-1"),
+        ("access.zero_latency_read", "yes"),
+        ("queue.scheduler", "aged-sptf"),
+    ] {
+        let error = base().with_value(key, value).unwrap_err();
+        let is_of_type = matches!(error, ProfileError::WrongType { .. });
+        assert!(is_of_type, "{key} = {value}: {error:?}");
+    }
+    let error = base().with_value("mechanics.rpm", "99").unwrap_err();
+    assert!(matches!(error, ProfileError::OutOfBounds { .. }));
+}
+
 /// Is a profile checked before a drive is built from it?
 #[test]
 fn a_drive_is_not_built_from_a_bad_profile() {

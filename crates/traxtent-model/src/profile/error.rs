@@ -15,7 +15,7 @@ pub enum ProfileError {
         /// The problem.
         message: String,
     },
-    /// A value out of bounds, or a text from which no value of the key's type can be read.
+    /// A value out of bounds.
     #[error("{key} = {value}: must be {bound}")]
     OutOfBounds {
         /// Dotted path of the value.

@@ -68,10 +68,10 @@ impl Profile {
     /// Returns an error if the profile has no value at this path, if the new value has the wrong
     /// type, or if the changed profile does not pass [`Profile::check`].
     pub fn with_value(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
-        let bad = |bound: &str| ProfileError::OutOfBounds {
+        let bad = |expected: &str| ProfileError::WrongType {
             key: key.to_owned(),
             value: value.to_owned(),
-            bound: bound.to_owned(),
+            problem: format!("must be {expected}"),
         };
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
         let table = root.as_table_mut().expect("a profile is a table");
