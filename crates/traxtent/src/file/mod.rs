@@ -48,6 +48,9 @@ struct MapArgs {
 /// A part is on a whole track if all blocks that the track holds belong to the file, in file order.
 /// PIECES is the number of requests that read the file if none crosses a track boundary. The bars
 /// show 64 equal parts of the file; the height is the share on whole tracks.
+///
+/// The drive is not timed. If its size, model or serial number is not that in the map, a warning
+/// says so. `probe --check` tests the map's boundaries.
 #[derive(clap::Args, Debug)]
 struct ShowArgs {
     /// The files, and directories whose files are shown

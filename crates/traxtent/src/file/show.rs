@@ -1,7 +1,9 @@
 //! `traxtent file show`: the share of each file that is on whole tracks.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use traxtent_file::{PieceKind, Summary, file_extents, summarize};
@@ -9,8 +11,9 @@ use traxtent_file::{PieceKind, Summary, file_extents, summarize};
 use super::ShowArgs;
 use super::subject::{FileSystems, failure, files_below};
 use crate::drives::bytes;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::output;
+use crate::probe::mismatch;
 use crate::table::{Side, Table};
 
 /// The number of bars in a picture.
@@ -22,12 +25,14 @@ const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 /// Runs the command.
 pub(super) fn run(args: &ShowArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.map.maps)?;
+    let mut compared = BTreeSet::new();
     let mut found = Vec::new();
     for path in &files_below(&args.paths)? {
         let fail = |error| Failure::file(path, &error);
         if !std::fs::metadata(path).map_err(fail)?.is_file() {
             return Err(Failure::at(path.display(), "not a regular file"));
         }
+        warn_of_other_drives(&mut systems, path, &mut compared)?;
         let (system, drives) = systems.of(path)?;
         let file = File::open(path).map_err(fail)?;
         let extents = file_extents(&file).map_err(fail)?;
@@ -71,6 +76,27 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
         writeln!(out, "|{}|", bars(summary))?;
     }
     output::finish(out)
+}
+
+/// Warns about each map that contradicts the identity of a drive below a path, and adds the drives
+/// to `compared`. Drives that are there already are omitted.
+fn warn_of_other_drives(
+    systems: &mut FileSystems,
+    path: &Path,
+    compared: &mut BTreeSet<PathBuf>,
+) -> Result<()> {
+    for (node, map) in systems.drives_of(path)? {
+        if compared.insert(node.clone())
+            && let Some(problem) = mismatch(&node, &map.file, map.is_model)
+        {
+            warn(format!(
+                "{}: {problem}; the figures do not apply to {}",
+                map.name,
+                node.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a JSON object that describes how a file lies on tracks.

@@ -84,15 +84,27 @@ impl FileSystems {
 
     /// Returns the only drive below the file system of a path, and its map.
     pub(super) fn drive(&mut self, path: &Path) -> Result<(PathBuf, &NamedMap)> {
+        let mut drives = self.drives_of(path)?.into_iter();
+        match (drives.next(), drives.next()) {
+            (Some(drive), None) => Ok(drive),
+            _ => {
+                let what = "its file system lies on several drives; only one is supported here";
+                Err(Failure::at(path.display(), what))
+            }
+        }
+    }
+
+    /// Returns the drives below the file system of a path, each with its map.
+    pub(super) fn drives_of(&mut self, path: &Path) -> Result<Vec<(PathBuf, &NamedMap)>> {
         let (system, _) = self.of(path)?;
-        let drives = system.drives();
-        let [(_, node)] = drives.as_slice() else {
-            let what = "its file system lies on several drives; only one is supported here";
-            return Err(Failure::at(path.display(), what));
+        let nodes = system.drives().into_iter().map(|(_, node)| node.into());
+        let nodes: Vec<PathBuf> = nodes.collect();
+        let count = nodes.len();
+        let with_map = |node: PathBuf| {
+            let map = self.map_of(&node, count)?;
+            Ok((node, map))
         };
-        let node = PathBuf::from(*node);
-        let map = self.map_of(&node, 1)?;
-        Ok((node, map))
+        nodes.into_iter().map(with_map).collect()
     }
 
     fn drives(&self, system: &FileSystem) -> Result<BTreeMap<LayerId, TrackedDrive>> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::json;
 use traxtent_map::{MapFile, MapSource, ProbeCost};
 use traxtent_probe::{CheckSample, Identity, MapCheck, ProbeError, Target};
-use traxtent_units::Rng;
+use traxtent_units::{Count, Rng};
 
 use super::meter::ProbeMeter;
 use crate::failure::{Failure, Result};
@@ -81,6 +81,35 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
     }
 }
 
+/// Returns how a map contradicts the identity of a device. Nothing is timed. Returns `None` if
+/// nothing contradicts, or if the device cannot be identified.
+///
+/// If `is_model`, the map comes from a model of a whole drive, so that only the size is compared.
+pub(crate) fn mismatch(node: &Path, map: &MapFile, is_model: bool) -> Option<String> {
+    let device = traxtent_io::device::open(node).ok()?;
+    let belongs = if is_model {
+        has_size(map, device.identity())
+    } else {
+        belongs(map, device.identity())
+    };
+    belongs.err()
+}
+
+/// Checks that a model has the size of the drive.
+fn has_size(map: &MapFile, drive: &Identity) -> Result<(), String> {
+    let size = |identity: &Identity| (identity.capacity.0, identity.logical_bytes);
+    let (model, drive) = (size(&map.identity), size(drive));
+    if model == drive {
+        return Ok(());
+    }
+    let text = |(lbns, bytes): (u64, u32)| format!("{} of {bytes} bytes", Count(lbns, "LBN"));
+    Err(format!(
+        "has {}, but the drive has {}",
+        text(model),
+        text(drive)
+    ))
+}
+
 /// The advice for a map that timing could not test.
 pub(super) const BUSY_MACHINE: &str = "on a busy machine, noise from other programs hides the rotation: stop them, or run this command under `chrt --fifo 20`";
 
@@ -134,10 +163,10 @@ fn untestable(map: &Path, why: &str) -> String {
     )
 }
 
-/// Checks that a map fits the drive. A list of tracks does not identify its drive, so only its end
-/// is checked.
+/// Checks that a map fits the drive. A list of tracks does not identify its drive, and a volume has
+/// no identity that a device reports, so only the end of such a map is checked.
 fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
-    if file.method != MapSource::List {
+    if !matches!(file.method, MapSource::List | MapSource::Volume) {
         return file
             .check_drive(identity)
             .map_err(|mismatch| mismatch.to_string());

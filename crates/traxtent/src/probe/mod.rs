@@ -22,7 +22,7 @@ use crate::output;
 use crate::overwrite;
 use crate::parse;
 use characterization::MeasuredDrive;
-pub(crate) use check::verify_map;
+pub(crate) use check::{mismatch, verify_map};
 use device::Subject;
 use meter::ProbeMeter;
 use search::{ProbePlan, ProbeResult};

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use traxtent_file::file_extents;
+use traxtent_map::{Identity, MapFile, MapSource, TrackMap};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::builtin;
-use traxtent_units::Rng;
+use traxtent_units::{Rng, Sectors};
 
 use crate::attach::Attached;
 use crate::disk::{
@@ -125,6 +126,65 @@ fn refusals_say_why() {
     assert_eq!(file_extents(&File::open(&path).unwrap()).unwrap(), places);
     assert_content(&path, &content, "at the end");
     disk.assert_clean();
+}
+
+/// If the drive's size or serial number is not that in the map, does `show` print its figures with
+/// one warning for all files? Does it print none if they are the same?
+#[test]
+fn maps_of_other_drives_cause_a_warning() {
+    needs_mounts!();
+    let drive = Drive::new(&builtin(MAP).unwrap()).unwrap();
+    let bytes = drive.geometry().capacity().0 * 512;
+    let show = |disk: &Disk, map: &str| {
+        let mut command = Command::new(TRAXTENT);
+        command.args(["file", "show", "--json", "--map", map]);
+        command.args([disk.path("a"), disk.path("b")]);
+        let shown = said(command);
+        assert_eq!(shown.status, Some(0), "{shown:?}");
+        let rows: serde_json::Value = serde_json::from_str(&shown.out).expect("it is JSON");
+        assert_eq!(rows.as_array().map(Vec::len), Some(2), "{shown:?}");
+        shown.err
+    };
+    for (size, differs) in [(bytes, false), (bytes + 512 * 4096, true)] {
+        let disk = Disk::sized(size, &EXT4, 64);
+        let device = disk.device().display().to_string();
+        for name in ["a", "b"] {
+            fs::write(disk.path(name), vec![1; 1 << 20]).expect("there is room");
+            File::open(disk.path(name)).unwrap().sync_all().unwrap();
+        }
+        let lbns = size / 512;
+        let warning = |map: &str, problem: &str| {
+            format!("traxtent: warning: {map}: {problem}; the figures do not apply to {device}\n")
+        };
+        let problem =
+            format!("has 23086806 LBNs of 512 bytes, but the drive has {lbns} LBNs of 512 bytes");
+        let expected = if differs {
+            warning(MAP, &problem)
+        } else {
+            String::new()
+        };
+        assert_eq!(show(&disk, MAP), expected);
+
+        // A map file that names its drive. A loop device has no serial number.
+        let file = disk.outside("named.map");
+        let tracks = TrackMap::from_sizes(drive.geometry().track_sizes());
+        let identity = Identity {
+            capacity: Sectors(lbns),
+            logical_bytes: 512,
+            physical_bytes: 512,
+            ..Identity::default()
+        };
+        let named = MapFile::new(identity, MapSource::Model, tracks);
+        let name = file.display().to_string();
+        fs::write(&file, named.to_text()).unwrap();
+        assert_eq!(show(&disk, &name), "");
+        let mut other = named.clone();
+        other.identity.serial = "4711".to_owned();
+        fs::write(&file, other.to_text()).unwrap();
+        let problem =
+            "belongs to another drive: its serial number is 4711, this drive's is unknown";
+        assert_eq!(show(&disk, &name), warning(&name, problem));
+    }
 }
 
 /// Moves a file on a full file system, and then repeatedly while another thread fills the file
