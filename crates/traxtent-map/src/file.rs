@@ -45,6 +45,8 @@ pub enum MapSource {
     Model,
     /// Converted from a list of tracks.
     List,
+    /// Computed from a volume: its tracks are the volume's chunks.
+    Volume,
     /// Found by a probe.
     Probe(Algorithm, Verify),
 }
@@ -185,6 +187,7 @@ impl MapSource {
         match text {
             "model" => return Some(MapSource::Model),
             "list" => return Some(MapSource::List),
+            "volume" => return Some(MapSource::Volume),
             _ => {}
         }
         let (algorithm, verify) = text.split_once(' ')?;
@@ -198,6 +201,7 @@ impl std::fmt::Display for MapSource {
         match self {
             MapSource::Model => f.write_str("model"),
             MapSource::List => f.write_str("list"),
+            MapSource::Volume => f.write_str("volume"),
             MapSource::Probe(algorithm, verify) => {
                 write!(f, "{} {}", algorithm.name(), verify.name())
             }

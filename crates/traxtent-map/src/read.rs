@@ -204,7 +204,7 @@ impl<'a> Header<'a> {
         };
         let method = self.required(
             "method",
-            "model, list, or an algorithm followed by none, sample or full",
+            "model, list, volume, or an algorithm followed by none, sample or full",
             MapSource::parse,
         )?;
         let region = self.optional("region", "FIRST..END and aligned or unaligned", region)?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_lite::future::block_on;
 use traxtent_io::device::Interrupt;
 use traxtent_io::device::guard::{Refusal, volume_on};
+use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
 use traxtent_probe::Identity;
 use traxtent_server::control::send_order;
@@ -20,6 +21,7 @@ use traxtent_server::volume::{
     self, Found, MEMBER_TIMEOUT, MaintenanceKind, MaintenanceTask, Repairs, VolumeIoError,
     VolumeOrder as Asked, VolumePlan, VolumeStatus, find,
 };
+use traxtent_units::Count;
 use traxtent_volume::VolumeError;
 use traxtent_volume::superblock::SuperblockError;
 use uuid::Uuid;
@@ -42,6 +44,9 @@ use crate::serve::guardian::guarded;
 /// The interval at which a server's progress is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The size of the chunks of a RAID-1 without track maps: the one in the examples.
+const MIRROR_CHUNK_BYTES: u64 = 64 << 10;
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
@@ -62,26 +67,37 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn create(args: &Create) -> Result<()> {
-    if args
-        .chunk
-        .is_some_and(|bytes| bytes == 0 || !bytes.is_multiple_of(4096))
-    {
+    let chunk = chunk_bytes(args);
+    if chunk.is_some_and(|bytes| bytes == 0 || !bytes.is_multiple_of(4096)) {
         return Err(Failure::input(
             "--chunk: expected a multiple of 4K, such as 64K (65536 bytes; 64KB is 64000)",
         ));
     }
-    if args.chunk.is_none() && args.maps.len() != args.members.len() {
+    let (maps, members) = (args.maps.len(), args.members.len());
+    let counts = || {
+        let (maps, members) = (maps as u64, members as u64);
+        format!(
+            "{}, but {}",
+            Count(members, "member"),
+            Count(maps, "track map")
+        )
+    };
+    if chunk.is_none() && maps == 0 {
         return Err(Failure::input(format!(
-            "{} members, but {} track maps; give --map once for each member, or a chunk size with --chunk",
-            args.members.len(),
-            args.maps.len()
+            "{} needs the size of a chunk, such as --chunk 64K; or give --map once for each member, so that chunks are tracks",
+            args.level.name()
         )));
     }
-    if args.maps.len() > args.members.len() {
+    if chunk.is_none() && maps != members {
         return Err(Failure::input(format!(
-            "{} members, but {} track maps; give --map at most once for each member",
-            args.members.len(),
-            args.maps.len()
+            "{}; give --map once for each member, or a chunk size with --chunk",
+            counts()
+        )));
+    }
+    if maps > members {
+        return Err(Failure::input(format!(
+            "{}; give --map at most once for each member",
+            counts()
         )));
     }
     let maps = args
@@ -95,7 +111,7 @@ fn create(args: &Create) -> Result<()> {
     }
     let plan = VolumePlan {
         level: args.level,
-        chunk_bytes: args.chunk,
+        chunk_bytes: chunk,
         granule_bytes: 4096,
         journal_bytes: args.journal,
         members: args.members.iter().cloned().zip(maps).collect(),
@@ -103,6 +119,13 @@ fn create(args: &Create) -> Result<()> {
     };
     let made = volume::create(&plan, Uuid::new_v4, recognized_content).map_err(failure)?;
     show(&made, args.json)
+}
+
+/// Returns the size of a chunk; `None` if chunks are tracks. A mirror needs neither `--chunk` nor
+/// maps, because every member holds all data, in the same order whatever the size of its chunks.
+fn chunk_bytes(args: &Create) -> Option<u64> {
+    let is_plain_mirror = args.level == Level::Raid1 && args.maps.is_empty();
+    args.chunk.or(is_plain_mirror.then_some(MIRROR_CHUNK_BYTES))
 }
 
 fn assemble(args: &Assemble) -> Result<()> {
@@ -144,7 +167,7 @@ fn map(args: &Map) -> Result<()> {
         ..Identity::default()
     };
     let mut out = output::stdout();
-    MapFile::new(identity, MapSource::List, found.chunk_map()).write(&mut out)?;
+    MapFile::new(identity, MapSource::Volume, found.chunk_map()).write(&mut out)?;
     output::finish(out)
 }
 

@@ -103,6 +103,7 @@ fn method(file: &MapFile) -> String {
     match file.method {
         MapSource::Model => "the drive's model".to_owned(),
         MapSource::List => "a list of tracks".to_owned(),
+        MapSource::Volume => "a volume, whose chunks are the tracks".to_owned(),
         MapSource::Probe(algorithm, verify) => format!(
             "a probe by {}, verification {}: {}, {}, {:.1} s of the drive's time",
             algorithm.name(),

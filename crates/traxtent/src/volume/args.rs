@@ -58,10 +58,12 @@ pub(super) struct Create {
     /// raid-0, raid-1, raid-4 or raid-5
     #[arg(long, value_parser = level)]
     pub(super) level: Level,
-    /// The size of a chunk in bytes, such as 64K; without it, chunks are the tracks of --map
+    /// The size of a chunk in bytes, such as 64K; without it, chunks are the tracks of --map, or
+    /// 64K for raid-1 without --map
     #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
     pub(super) chunk: Option<u64>,
-    /// A member's track map; once for each member, in the same order; required without --chunk
+    /// A member's track map; once for each member, in the same order; required without --chunk,
+    /// except for raid-1
     #[arg(long = "map", value_name = "FILE")]
     pub(super) maps: Vec<PathBuf>,
     /// The size of the journal on each member in bytes, such as 64M

@@ -347,7 +347,10 @@ fn maps_and_members() {
     let create = "create --level raid-1 --journal 1M";
     for (line, says) in [
         ("--map m --map longer a b", "member 1 does not fit"),
-        ("--map m a b", "2 members, but 1 track maps"),
+        (
+            "--map m a b",
+            "2 members, but 1 track map; give --map once for each member, or a chunk size",
+        ),
         ("--map m --map none a b", "track map"),
         ("--map m --map missing a b", "missing"),
     ] {
@@ -372,6 +375,56 @@ fn maps_and_members() {
     assert_eq!(made.err.matches(said).count(), 2, "{}", made.err);
     assert!(volume(at, "assemble a b").err.contains(said));
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
+}
+
+/// Does the map of a volume state that it is one, as text and as JSON?
+#[test]
+fn a_map_of_a_volume_says_so() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sectors = map_of(&at.join("m"), &[(400, 30), (300, 20)]);
+    for name in ["a", "b"] {
+        let file = File::create(at.join(name)).unwrap();
+        file.set_len(sectors * 512).unwrap();
+    }
+    good(
+        at,
+        "create --level raid-0 --trust-map --map m --map m --json a b",
+    );
+    let map = volume(at, "map a b");
+    assert_eq!(map.status, 0, "{}", map.err);
+    fs::write(at.join("v.map"), map.out).unwrap();
+    let summary = traxtent_in(at, &["map", "v.map"]).out;
+    let line = "  known from  a volume, whose chunks are the tracks\n";
+    assert!(summary.contains(line), "{summary}");
+    let json = traxtent_in(at, &["map", "v.map", "--json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["method"], "volume");
+}
+
+/// Is a mirror created without a chunk size and without track maps? Does the error for the other
+/// levels name an option to type, and is nothing written?
+#[test]
+fn chunks_by_default() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    for level in ["raid0", "raid4", "raid5"] {
+        let answer = volume(at, &format!("create --level {level} --journal 2M a b c"));
+        assert_eq!(answer.status, 2, "{level}: {}", answer.err);
+        let name = level.replace("raid", "raid-");
+        let says = format!("traxtent: {name} needs the size of a chunk, such as --chunk 64K; or ");
+        assert!(answer.err.starts_with(&says), "{}", answer.err);
+        assert_eq!(volume(at, "status a b c").status, 2);
+    }
+    let made = volume(at, "create --level raid1 --journal 2M a b");
+    assert_eq!((made.status, made.err.as_str()), (0, ""), "{}", made.out);
+    assert!(
+        made.out.contains("raid-1, chunks of 64 KiB"),
+        "{}",
+        made.out
+    );
+    assert_eq!(volume(at, "scrub a b").status, 0);
 }
 
 /// Is each track map read if any of its copies is undamaged? Otherwise, does the error name the
