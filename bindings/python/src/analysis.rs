@@ -344,7 +344,7 @@ pub(crate) fn check_targets<'py>(
             let stack = examine_targets(&paths, &stated, &HostPaths::default());
             let stack = stack.map_err(|error| match error {
                 TargetError::File { path, error } => RunError::file(&path, &error),
-                error => RunError::Io(error.to_string()),
+                error => RunError::Io(error.to_string().into()),
             })?;
             let tracks = tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
                 map,

@@ -3,15 +3,16 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyErrArguments, PyTypeInfo};
 use traxtent_run::RunError;
 
 pyo3::create_exception!(
@@ -33,16 +34,35 @@ static INPUT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 /// The class `FileError`, with two base classes too.
 static FILE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
+/// The methods of `FileError`. The text of an `OSError` would begin with its number, and its copy
+/// would lose the attributes.
+const FILE_ERROR_METHODS: &CStr = cr#"
+def __init__(self, message, errno=None, filename=None):
+    OSError.__init__(self, message)
+    if errno is not None:
+        import os
+        self.errno, self.strerror = errno, os.strerror(errno)
+    self.filename = filename
+
+def __str__(self):
+    return self.args[0]
+
+def __reduce__(self):
+    return type(self), (self.args[0], self.errno, self.filename), self.__dict__ or None
+"#;
+
 fn two_bases<'py>(
     py: Python<'py>,
     cell: &'static PyOnceLock<Py<PyType>>,
     name: &str,
     doc: &str,
     second: Bound<'py, PyType>,
+    methods: &CStr,
 ) -> PyResult<Bound<'py, PyType>> {
     let made = cell.get_or_try_init(py, || {
         let bases = PyTuple::new(py, [TraxtentError::type_object(py), second])?;
-        let members = pyo3::types::PyDict::new(py);
+        let members = PyDict::new(py);
+        py.run(methods, Some(&PyDict::new(py)), Some(&members))?;
         members.set_item("__doc__", doc)?;
         members.set_item("__module__", "traxtent")?;
         let made = py.get_type::<PyType>().call1((name, bases, members))?;
@@ -60,27 +80,31 @@ pub(crate) fn input_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         "InputError",
         doc,
         py.get_type::<PyValueError>(),
+        c"",
     )
 }
 
 /// Returns the class of errors of files and devices.
 pub(crate) fn file_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    let doc = "A file or device that cannot be used.";
+    let doc = "A file or device that cannot be used.\n\n`errno` and `strerror` are those of the \
+               operating system's error, and None if it reported none. `filename` is None if no \
+               file is known.";
     two_bases(
         py,
         &FILE_ERROR,
         "FileError",
         doc,
         py.get_type::<PyOSError>(),
+        FILE_ERROR_METHODS,
     )
 }
 
 fn of_class(
     class: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyType>>,
-    text: String,
+    arguments: impl PyErrArguments + 'static,
 ) -> PyErr {
     Python::attach(|py| match class(py) {
-        Ok(class) => PyErr::from_type(class, text),
+        Ok(class) => PyErr::from_type(class, arguments),
         Err(error) => error,
     })
 }
@@ -109,7 +133,10 @@ pub(crate) fn run_error(error: RunError) -> PyErr {
             text.strip_prefix("--set ")
                 .map_or(text.clone(), str::to_owned),
         ),
-        RunError::Io(text) => of_class(file_class, text),
+        RunError::Io(problem) => {
+            let path = problem.path.map(PathBuf::into_os_string);
+            of_class(file_class, (problem.line, problem.errno, path))
+        }
         other => StoppedError::new_err(other.to_string()),
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import traceback
 from collections.abc import Iterator
@@ -83,8 +85,29 @@ def test_missing_files(tmp_path: Path) -> None:
         lambda: traxtent.check(tmp_path / "none.img"),
         lambda: traxtent.validate(tmp_path / "none.trace", drive="atlas10k2"),
     ):
-        with pytest.raises(FileError, match="none"):
+        with pytest.raises(FileError, match="none") as raised:
             act()
+        assert raised.value.errno == errno.ENOENT
+        assert raised.value.strerror == os.strerror(errno.ENOENT)
+        assert str(raised.value.filename).startswith(str(tmp_path / "none."))
+        assert str(raised.value) == f"{raised.value.filename}: No such file or directory"
+
+
+def test_other_errors_of_files(tmp_path: Path) -> None:
+    """Is the number of any error of the system that of Python's own, and None if there is none?"""
+    tracks = traxtent.TrackMap.from_boundaries([0, 400, 800])
+    with pytest.raises(FileError, match="there is no directory") as raised:
+        tracks.save(tmp_path / "none" / "drive.map")
+    assert raised.value.errno == errno.ENOENT
+    assert raised.value.filename == str(tmp_path / "none" / "drive.map")
+    with pytest.raises(FileError, match="is a directory") as raised:
+        simulate("atlas10k2", tmp_path)
+    assert (raised.value.errno, raised.value.filename) == (errno.EISDIR, str(tmp_path))
+    disk = traxtent.Disk("toshiba-p300")
+    disk.fault("latent-error", lbn=100, sectors=8)
+    with pytest.raises(FileError) as raised:
+        disk.read(100)
+    assert (raised.value.errno, raised.value.filename) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +253,8 @@ def test_errors_can_be_pickled() -> None:
     for error in (InputError("a"), FileError("b"), TraxtentError("c")):
         copy = pickle.loads(pickle.dumps(error))
         assert type(copy) is type(error) and str(copy) == str(error)
+    file_error = pickle.loads(pickle.dumps(FileError("a: no", errno.EACCES, "a")))
+    assert (file_error.errno, file_error.filename, str(file_error)) == (errno.EACCES, "a", "a: no")
 
 
 def test_damaged_pickles() -> None:

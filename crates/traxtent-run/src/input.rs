@@ -5,10 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use rustix::io::Errno;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::error::{Result, RunError};
+use crate::error::{FileProblem, Result, RunError};
 
 /// The size of a read buffer, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -24,7 +25,12 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
         let file = File::open(path).map_err(|error| RunError::file(path, &error))?;
         // Opening a directory succeeds, and reading it fails with a less useful message.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Err(RunError::Io(format!("{}: is a directory", path.display())));
+            let line = format!("{}: is a directory", path.display());
+            return Err(RunError::Io(FileProblem::new(
+                line,
+                path,
+                Some(&Errno::ISDIR.into()),
+            )));
         }
         Box::new(file)
     };

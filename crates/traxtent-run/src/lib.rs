@@ -21,7 +21,7 @@ pub mod validation;
 mod workload;
 
 pub use atomic_file::AtomicFile;
-pub use error::{Result, RunError};
+pub use error::{FileProblem, Result, RunError};
 pub use labels::LabelColumns;
 pub use log::{Log, push_request_cells, request_columns, run_logged};
 pub use map::read_map;

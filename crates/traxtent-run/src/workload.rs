@@ -13,7 +13,7 @@ use traxtent_workload::{
     WORKLOAD_KEYS, WorkloadError, WorkloadKind, WorkloadSpec,
 };
 
-use crate::error::{Result, RunError};
+use crate::error::{FileProblem, Result, RunError};
 use crate::input;
 use crate::observer::Observer;
 
@@ -323,6 +323,7 @@ impl Iterator for Trace {
 
 /// Returns the error of a run for an error in a trace, with the file and the line or record.
 pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
+    let file = path;
     let path = path.display();
     if let TraceError::OtherDevice { .. } = error {
         let hint = "--drive adds a drive, --device selects a device";
@@ -344,7 +345,9 @@ pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
         TraceProblem::Order { .. } => RunError::input(format!(
             "{message}, or replay it without its times (--replay closed:N)"
         )),
-        TraceProblem::Io(error) if !is_content(error) => RunError::Io(message),
+        TraceProblem::Io(error) if !is_content(error) => {
+            RunError::Io(FileProblem::new(message, file, Some(error)))
+        }
         _ => RunError::input(message),
     }
 }

@@ -114,7 +114,7 @@ class RunFiles:
 
 
 def _failure(path: str, error: OSError) -> FileError:
-    return FileError(f"{path}: {error.strerror or error}")
+    return FileError(f"{path}: {error.strerror or error}", error.errno, path)
 
 
 def _synchronize(path: str) -> None:

@@ -230,9 +230,10 @@ def _processors() -> int:
 
 def _named(run: SweepRun, error: Exception) -> Exception:
     """Return the exception with the name of its run."""
-    for kind in (InputError, FileError):
-        if isinstance(error, kind):
-            return kind(f"{run.label}: {error}")
+    if isinstance(error, FileError):
+        return FileError(f"{run.label}: {error}", error.errno, error.filename)
+    if isinstance(error, InputError):
+        return InputError(f"{run.label}: {error}")
     if isinstance(error, TraxtentError):
         return TraxtentError(f"{run.label}: {error}")
     named = TraxtentError(f"{run.label}: {type(error).__name__}: {error}")

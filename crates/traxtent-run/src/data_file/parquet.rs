@@ -19,7 +19,7 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::{Cell, Column, Kind};
 use crate::atomic_file::AtomicFile;
-use crate::error::{Result, RunError};
+use crate::error::{FileProblem, Result, RunError};
 
 /// The number of rows in a row group. With the 20 columns of a request log, a row group takes some
 /// 26 MiB of memory before it is encoded. With up to 4 billion rows, a file has fewer than 2^15 row
@@ -226,11 +226,14 @@ fn properties(columns: &[Column], facts: &[(String, String)]) -> WriterPropertie
 /// Converts an error of the Parquet writer to the error of a run. I/O errors are reported in the
 /// same way as for other files.
 fn failure(path: &Path, error: ParquetError) -> RunError {
+    let problem = |error: &dyn std::fmt::Display| {
+        FileProblem::new(format!("{}: {error}", path.display()), path, None)
+    };
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => RunError::file(path, &error),
-            Err(other) => RunError::Io(format!("{}: {other}", path.display())),
+            Err(other) => RunError::Io(problem(&*other)),
         },
-        other => RunError::Io(format!("{}: {other}", path.display())),
+        other => RunError::Io(problem(&other)),
     }
 }
