@@ -20,6 +20,7 @@ static TEXTS: &[(&str, &str)] = texts![
     "P01" "P02" "P03" "P04" "P05" "P06" "P07"
     "A01" "A05" "A07" "A08"
     "M01" "M02" "M03" "M04" "M05"
+    "F01" "F02" "F03" "F04"
 ];
 
 /// A paper, or another source of claims.
@@ -34,7 +35,7 @@ pub struct Paper {
 }
 
 /// The papers and other sources, in the order of listings.
-pub static PAPERS: [Paper; 5] = [
+pub static PAPERS: [Paper; 6] = [
     Paper {
         letter: 'T',
         name: "traxtents",
@@ -59,6 +60,11 @@ pub static PAPERS: [Paper; 5] = [
         letter: 'M',
         name: "modern",
         title: "drives made after 2010: measurements and published rates",
+    },
+    Paper {
+        letter: 'F',
+        name: "files",
+        title: "files of ext4 of Linux 6.18 on served drives, measured with cargo xtask bench files",
     },
 ];
 

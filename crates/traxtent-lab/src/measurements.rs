@@ -86,6 +86,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
     numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
     numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
+    numbers("ext4-cmp", fs::ext4::comparison),
+    numbers("ext4-scan", fs::ext4::scan),
     // RAID-5 of five disks (fs::raid).
     numbers("raid5-bonnie", fs::raid::bonnie),
     numbers("raid5-diff", fs::raid::comparison),

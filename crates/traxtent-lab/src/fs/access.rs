@@ -179,6 +179,12 @@ impl SimulatedHost {
             if !self.cache.is_requested(place) {
                 self.fetch_run(open.file, block, 1);
             }
+        } else if let ReadAhead::Tracks(ahead) = self.config.read_ahead {
+            self.read_ahead_by_tracks(open, block, ahead);
+            // The first half of a block that spans tracks may have been requested alone.
+            while !self.cache.is_requested(place) {
+                self.fetch_run(open.file, block, u64::MAX);
+            }
         } else if !self.cache.is_requested(place) {
             self.missed(open, block, in_call, sequential);
         } else if !self.cache.is_in_memory(place) {

@@ -86,6 +86,9 @@ pub enum ReadAhead {
     /// number of blocks or, with [`Config::clip_at_tracks`], contain the blocks that the file has
     /// on a track (paper Q, section 2.4).
     Window(u32),
+    /// That of `traxtent file read`: what the file has on each track, and at most this number of
+    /// tracks outstanding.
+    Tracks(u32),
 }
 
 /// Processor costs.

@@ -27,12 +27,17 @@ impl SimulatedHost {
     pub fn existing(&mut self, directory: FileId, bytes: u64) -> FileId {
         let (file, _) = self.named(directory);
         let size = u64::from(self.config.block_sectors) * 512;
-        for _ in 0..bytes.div_ceil(size) {
+        self.lengthen(file, bytes.div_ceil(size));
+        file
+    }
+
+    /// Adds blocks to a file that already exists. They are laid out as if they had been written.
+    pub(super) fn lengthen(&mut self, file: FileId, blocks: u64) {
+        for _ in 0..blocks {
             self.grow(file);
         }
         self.stop_growing(file);
         self.files.get_mut(file).written = true;
-        file
     }
 
     /// Creates an empty file.

@@ -11,6 +11,7 @@ pub mod build;
 mod cache;
 mod config;
 mod disk;
+pub mod ext4;
 mod file;
 pub mod groups;
 mod growth;

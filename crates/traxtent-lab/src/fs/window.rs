@@ -12,6 +12,8 @@
 //! is congested; the smaller first window of a call of at most 1/64 of the bound, whose number of
 //! pages is the square of the call's; and the quadrupling of a window below 1/16 of the bound. The
 //! kernel checks the windows once per call, this model at each block.
+//!
+//! The read-ahead of `traxtent file read` is here too: the track of the block and some after it.
 
 use std::ops::Range;
 
@@ -82,7 +84,8 @@ impl SimulatedHost {
             } else if let Some(indirect) = self.missing_indirect(open.file, at) {
                 return Err(indirect);
             } else {
-                at += self.fetch_with_indirect(open, at, window.end);
+                let end = window.end.min(at + u64::from(self.config.cluster));
+                at += self.fetch_with_indirect(open, at, end);
             }
         }
         Ok(window)
@@ -125,5 +128,44 @@ impl SimulatedHost {
             .iter()
             .take_while(|place| track.contains(place))
             .count() as u64
+    }
+    /// Requests what the file has on the next tracks, when a block is read, so that at most `most`
+    /// tracks are outstanding. For files without indirect blocks.
+    pub(super) fn read_ahead_by_tracks(&mut self, open: &mut OpenFile, block: u64, most: u32) {
+        if open.windows.current.contains(&block) {
+            return;
+        }
+        let mut last = self.end_of_track(open, block);
+        let place = self.file(open.file).blocks[block as usize];
+        let is_here = self.cache.is_in_memory(place);
+        if is_here {
+            open.windows.current = block..last;
+        }
+        // The block's own track is outstanding until it is here.
+        for _ in u32::from(!is_here)..most {
+            last = self.end_of_track(open, last);
+        }
+        let mut at = block;
+        while at < last {
+            let place = self.file(open.file).blocks[at as usize];
+            at += if self.cache.is_requested(place) {
+                1
+            } else {
+                self.fetch_run(open.file, at, u64::MAX)
+            };
+        }
+    }
+
+    /// The first block of a file after this one that does not begin on the track where this one
+    /// ends.
+    fn end_of_track(&self, open: &OpenFile, block: u64) -> u64 {
+        let file = self.file(open.file);
+        let spans = |block: &Block| self.space.partition().traxtent_of(*block).is_none();
+        let whole = block + u64::from(file.blocks.get(block as usize).is_some_and(spans));
+        if whole < file.blocks.len() as u64 {
+            whole + self.on_one_track(open, whole)
+        } else {
+            whole
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Findings as Markdown, with a section for each experiment, for the pages docs/results/paper-*.md.
+//! Findings as Markdown, with a section for each experiment, for the pages in docs/results.
 
 use std::io::Write;
 use std::path::PathBuf;

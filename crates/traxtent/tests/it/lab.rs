@@ -14,12 +14,12 @@ fn ids(answer: &Value) -> Vec<&str> {
     claims.map(|claim| claim["id"].as_str().unwrap()).collect()
 }
 
-/// Returns the text of all pages about papers.
-fn pages_of_papers() -> String {
+/// Returns the text of all pages about results.
+fn pages_of_results() -> String {
     let folder = testkit::workspace().join("docs/results");
     let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
     files
-        .filter(|file| file.file_name().to_string_lossy().starts_with("paper-"))
+        .filter(|file| file.file_name().to_string_lossy().ends_with(".md"))
         .map(|file| fs::read_to_string(file.path()).unwrap())
         .collect()
 }
@@ -35,10 +35,10 @@ fn list() {
         .collect();
     let once: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(once.len(), ids.len());
-    let docs = pages_of_papers();
+    let docs = pages_of_results();
     for id in ids {
         let rows = docs.matches(&format!("\n| **{id}** ")).count();
-        assert_eq!(rows, 1, "docs/results/paper-*.md: rows of {id}");
+        assert_eq!(rows, 1, "docs/results/*.md: rows of {id}");
     }
     let some = json(&["lab", "list", "t13A", "LINUX", "--json"]);
     let numbers = some.as_array().unwrap().iter();
@@ -143,7 +143,7 @@ fn missed() {
 fn markdown() {
     let answer = traxtent(&["lab", "report", "--markdown", "Q3d", "Q5b", "T7c"]);
     assert_eq!(answer.status, 1, "{}", answer.err);
-    let docs = pages_of_papers();
+    let docs = pages_of_results();
     // The row of Q5b has the mean of five seeds on the page.
     let kept = ["## ", "| **Q3d** ", "| **T7c** "];
     let lines = answer.out.lines();
