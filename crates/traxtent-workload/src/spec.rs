@@ -216,7 +216,7 @@ pub enum WorkloadProblem {
         expected: String,
     },
     /// An unknown key.
-    #[error("unknown key {key:?}; the keys are {}", key_names())]
+    #[error("unknown key {key:?}{}; the keys are {}", hint(key), key_names())]
     UnknownKey {
         /// The key.
         key: String,
@@ -275,6 +275,22 @@ fn grammar() -> String {
         "a workload is KIND or KIND,KEY=VALUE,…; the kinds are random, sequential, mixed; the keys are {}",
         key_names()
     )
+}
+
+/// The question whether another key was meant, if this is fio's or another program's name for it.
+fn hint(key: &str) -> String {
+    let meant = match key {
+        "iodepth" | "depth" | "queue_depth" | "qd" => "outstanding",
+        "bs" | "blocksize" | "block_size" => "size",
+        "rw" | "readwrite" | "rwmixread" => "read",
+        "runtime" | "duration" => "time",
+        "number_ios" | "requests" => "count",
+        "blockalign" | "ba" => "align",
+        "thinktime" => "think",
+        "randseed" => "seed",
+        _ => return String::new(),
+    };
+    format!(" (did you mean {meant}?)")
 }
 
 fn key_names() -> String {

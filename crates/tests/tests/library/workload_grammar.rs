@@ -171,6 +171,10 @@ fn refusals_give_the_reason_in_one_line() {
             "random,outstanding=70000",
             "workload: outstanding: \"70000\": expected a whole number from 1 to 65536",
         ),
+        (
+            "random,iodepth=32",
+            "workload: unknown key \"iodepth\" (did you mean outstanding?); the keys are count, ",
+        ),
         ("random,read=1,read=1", "workload: read is given twice"),
         (
             "random,lbns=5..5",
