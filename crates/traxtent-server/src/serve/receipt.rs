@@ -88,7 +88,7 @@ pub struct Receipt {
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
     pub bounds: String,
-    /// Starvation of requests, and deviations of a rare kind of request that the verdict accepts.
+    /// Starvation of requests, and deviations that the verdict accepts.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -167,7 +167,7 @@ const RARE_SHARE: f64 = 0.01;
 /// The smallest number of requests whose 99th percentile is not simply the slowest one.
 const RARE_COUNT: u64 = 100;
 /// The bounds as text.
-const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; lateness p50 at most 50 us and p99 at most 1 ms of the drive's time";
+const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; for a kind that takes no time in the model, its excess at most 2 % of the time of all requests; lateness p50 at most 50 us and p99 at most 1 ms of the drive's time";
 /// The wait for other requests above which a receipt mentions starvation.
 const STARVED: Span = Span(1_000_000_000_000);
 /// The share of processor time used by others above which a late run's receipt mentions it.
@@ -440,7 +440,8 @@ impl ReceiptStatistics {
     }
 
     /// Returns the deviations from the model's response times that make a run untrustworthy, and
-    /// notes on deviations that the verdict accepts because the kind of request is rare.
+    /// notes on deviations that the verdict accepts because the kind of request is rare, or takes no
+    /// time in the model and adds little to that of all.
     fn deviations(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut notes) = (Vec::new(), Vec::new());
         let requests = self.modelled.count();
@@ -448,6 +449,9 @@ impl ReceiptStatistics {
         // A rare kind lies in the last percent of all requests, for which the lateness has no
         // bound. Its median may therefore be as late as the 99th percentile of all.
         let accepted_if_rare = LATE_P99_US / 1000.0;
+        // A flush takes no time if nothing is cached. Its delivered time is that of the path to the
+        // server, which no machine can avoid, so it is judged by its effect on the whole.
+        let accepted_if_immediate = P99_SHARE * self.modelled_sum_ms();
         for (kind, times) in Kind::ALL.into_iter().zip(&mut self.kinds) {
             let count = times.modelled.count();
             if count == 0 {
@@ -471,7 +475,16 @@ impl ReceiptStatistics {
                     "delivered {name} of {} is {excess} above the model's",
                     kind.name()
                 );
-                if !is_rare {
+                let added = (delivered - modelled) * count as f64;
+                if modelled < JUDGED_MS && added <= accepted_if_immediate {
+                    notes.push(format!(
+                        "{deviation}; the verdict accepts it, because they take no time in the model, and add at most 2 % to the time of all requests"
+                    ));
+                } else if !is_rare && name == "p99" && count < RARE_COUNT {
+                    reasons.push(format!(
+                        "{deviation} (the slowest of only {count}; of {RARE_COUNT} or more, one may be late)"
+                    ));
+                } else if !is_rare {
                     reasons.push(deviation);
                 } else if delivered - modelled > accepted_if_rare {
                     reasons.push(format!("{deviation} ({count} of {requests} requests)"));
@@ -487,6 +500,12 @@ impl ReceiptStatistics {
             }
         }
         (reasons, notes)
+    }
+
+    /// The sum of all response times in the model, in milliseconds.
+    fn modelled_sum_ms(&self) -> f64 {
+        let sum = |times: &OperationTimes| times.modelled.mean() * times.count() as f64;
+        self.operations.iter().map(sum).sum()
     }
 
     /// Returns a note if requests have starved in the drive's queue. After a fault there is no
@@ -904,6 +923,49 @@ mod tests {
             deviations([read(74.0)]),
             ["delivered p50 of reads from the buffer is 74 us above the model's"]
         );
+    }
+
+    /// Are flushes that have nothing to write judged by what they add to the time of all requests, as
+    /// on a drive without a write cache?
+    #[test]
+    fn immediate_flushes_are_judged_by_their_share() {
+        let commits = |late_us: f64| {
+            let write = |late_us| {
+                let command = Command::Write {
+                    lbn: Lbn(0),
+                    sectors: 8,
+                    fua: false,
+                };
+                delivered(command, ServedBy::Media, 8.3, late_us)
+            };
+            let flush = |late_us| delivered(Command::Flush, ServedBy::Buffer, 0.0, late_us);
+            let mut statistics = ReceiptStatistics::default();
+            for request in (0..200).flat_map(|_| [write(10.0), flush(late_us)]) {
+                statistics.add(&request, Speed::REAL);
+            }
+            statistics.deviations()
+        };
+        let (reasons, notes) = commits(110.0);
+        assert_eq!((reasons.len(), notes.len()), (0, 2), "{reasons:?}");
+        assert!(notes[0].starts_with("delivered p50 of flushes is 110 us above the model's; "));
+        let (reasons, notes) = commits(200.0);
+        assert_eq!((reasons.len(), notes.len()), (2, 0), "{notes:?}");
+    }
+
+    /// Does the reason say that the 99th percentile of a few requests is the slowest one?
+    #[test]
+    fn the_slowest_of_a_few_is_named() {
+        let late = |count: u32| {
+            let late_us = move |n| if n == 0 { 6_600.0 } else { 10.0 };
+            deviations((0..count).map(move |n| flush(late_us(n))))
+        };
+        assert_eq!(
+            late(60),
+            [
+                "delivered p99 of flushes is 80.49 % above the model's (the slowest of only 60; of 100 or more, one may be late)"
+            ]
+        );
+        assert_eq!(late(100), [""; 0]);
     }
 
     /// Does a receipt note starved requests only if the scheduler permits starvation?

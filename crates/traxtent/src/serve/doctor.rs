@@ -84,7 +84,7 @@ pub(super) fn kernel_client() -> Option<String> {
 fn fuse() -> Option<String> {
     let device = Path::new("/dev/fuse");
     if !device.exists() {
-        return Some("/dev/fuse does not exist: `modprobe fuse`".to_owned());
+        return Some("/dev/fuse does not exist: `modprobe fuse`; in a container, pass it with --device /dev/fuse --cap-add SYS_ADMIN".to_owned());
     }
     if let Err(error) = open(device) {
         return Some(format!("/dev/fuse: {error}"));
