@@ -169,9 +169,7 @@ impl Claim {
     pub fn published(&self) -> String {
         match self.published {
             Published::Number(number) => self.unit.format(number),
-            Published::Range([from, to]) => {
-                format!("{} to {}", self.unit.format(from), self.unit.format(to))
-            }
+            Published::Range([from, to]) => self.unit.format_range(from, to),
         }
     }
 
@@ -186,7 +184,9 @@ impl Claim {
             (Tolerance::Absolute(by), unit) => unit.format(by),
             (Tolerance::Relative(part), _) => format!("{} %", plain(part * 100.0)),
             (Tolerance::Factor(by), _) => format!("a factor of {}", plain(by)),
-            (Tolerance::AtLeast, _) => "or more".to_owned(),
+            (Tolerance::AtLeast, unit) => {
+                format!("{} or more", unit.format(self.published.ends()[0]))
+            }
             (Tolerance::Exact, _) if self.published.ends()[0] < self.published.ends()[1] => {
                 "in between".to_owned()
             }
@@ -217,6 +217,15 @@ impl Unit {
             Unit::Gb => format!("{} GB", fixed(number, 2)),
             Unit::PerSecond => format!("{}/s", fixed(number, 1)),
             Unit::MbPerS => format!("{} MB/s", fixed(number, 1)),
+        }
+    }
+
+    /// Formats a range. A unit that is separated by a space is only after the second number.
+    pub fn format_range(self, from: f64, to: f64) -> String {
+        let [from, to] = [from, to].map(|end| self.format(end));
+        match (from.split_once(' '), to.split_once(' ')) {
+            (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} to {to}"),
+            _ => format!("{from} to {to}"),
         }
     }
 }
@@ -341,7 +350,25 @@ mod tests {
             (
                 format(number(0.22), Unit::Change, Tolerance::AtLeast),
                 "+22.0 %",
-                "or more",
+                "+22.0 % or more",
+            ),
+            (
+                format(
+                    Published::Range([3.0, 6.0]),
+                    Unit::Ms,
+                    Tolerance::Relative(0.05),
+                ),
+                "3.00 to 6.00 ms",
+                "5 %",
+            ),
+            (
+                format(
+                    Published::Range([0.5, 1.0]),
+                    Unit::PerSecond,
+                    Tolerance::AtLeast,
+                ),
+                "0.5/s to 1.0/s",
+                "0.5/s or more",
             ),
             (
                 format(number(264.0), Unit::Kib, Tolerance::Exact),

@@ -91,12 +91,11 @@ impl Findings {
 /// Returns the measured value, with its range if it differs between seeds.
 pub(crate) fn measured(finding: &Finding) -> String {
     let unit = finding.claim.unit;
-    let [least, most] = [finding.spread().min, finding.spread().max].map(|end| unit.format(end));
-    let measured = unit.format(finding.measured());
-    if least == most {
+    let (measured, spread) = (unit.format(finding.measured()), finding.spread());
+    if unit.format(spread.min) == unit.format(spread.max) {
         measured
     } else {
-        format!("{measured} ({least} to {most})")
+        format!("{measured} ({})", unit.format_range(spread.min, spread.max))
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
             .collect(),
     };
     let panel = Panel {
-        title: "Reads of 64 sectors about track boundaries".to_owned(),
+        title: "Reads of 64 sectors around track boundaries".to_owned(),
         x: "first sector, counted from the boundary".to_owned(),
         y: "response time, ms".to_owned(),
         series: vec![

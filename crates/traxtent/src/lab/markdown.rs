@@ -30,14 +30,14 @@ pub(super) fn print(findings: &Findings, pictures: &[PathBuf]) -> Result<()> {
 /// Prints the findings of one experiment.
 fn section(out: &mut impl Write, findings: &[Finding], pictures: &[PathBuf]) -> Result<()> {
     let experiment = experiment(&findings[0]);
-    let (number, title) = (&experiment.number, &experiment.title);
-    writeln!(out, "## {number}: {title}\n")?;
-    let stem = number.to_lowercase();
+    let heading = heading(experiment);
+    writeln!(out, "## {heading}\n")?;
+    let stem = experiment.number.to_lowercase();
     let picture = pictures
         .iter()
         .find(|path| path.file_stem().is_some_and(|name| *name == *stem));
     if let Some(path) = picture {
-        writeln!(out, "![{number}: {title}]({})\n", path.display())?;
+        writeln!(out, "![{heading}]({})\n", path.display())?;
     }
     writeln!(
         out,
@@ -68,6 +68,21 @@ fn section(out: &mut impl Write, findings: &[Finding], pictures: &[PathBuf]) -> 
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Returns the number and the title of an experiment. A place in the paper with which the title
+/// begins, such as `Fig. 1`, is in parentheses.
+fn heading(experiment: &Experiment) -> String {
+    let (number, title) = (&experiment.number, &experiment.title);
+    let is_place = |text: &str| {
+        ["Fig", "Table ", "Section "]
+            .iter()
+            .any(|word| text.starts_with(word))
+    };
+    match title.split_once(": ") {
+        Some((place, rest)) if is_place(place) => format!("{number} ({place}): {rest}"),
+        _ => format!("{number}: {title}"),
+    }
 }
 
 /// Returns the experiment that measured this finding.

@@ -204,11 +204,13 @@ fn rows(findings: &[&Finding]) -> String {
 /// Returns the measured value, followed by its range if it differs between seeds. With one seed,
 /// the other candidate values follow.
 fn measured(finding: &Finding) -> String {
-    let show = |number| escape(&finding.claim.unit.format(number));
+    let unit = finding.claim.unit;
+    let show = |number| escape(&unit.format(number));
     let mut text = show(finding.measured());
-    let (least, most) = (show(finding.spread().min), show(finding.spread().max));
-    if least != most {
-        text += &format!(" <small>{least} to {most}</small>");
+    let spread = finding.spread();
+    if unit.format(spread.min) != unit.format(spread.max) {
+        let range = escape(&unit.format_range(spread.min, spread.max));
+        text += &format!(" <small>{range}</small>");
     }
     if let [sample] = &finding.samples[..] {
         let others = sample
