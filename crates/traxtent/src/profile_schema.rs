@@ -19,7 +19,7 @@ pub(crate) fn reference() -> String {
         let _ = write!(page, "\n## {title}\n\n{}\n\n", section.meaning);
         page.push_str("| key | value | unit | default | meaning |\n|---|---|---|---|---|\n");
         for key in section.keys {
-            row(&mut page, key);
+            row(&mut page, section, key);
         }
     }
     page
@@ -28,12 +28,12 @@ pub(crate) fn reference() -> String {
 const HEADING: &str = "\
 # Profile reference
 
-All keys of a drive profile. `traxtent drives reference` prints this page, and
+This page lists all keys of a drive profile. `traxtent drives reference` prints it, and
 `traxtent drives schema` prints the same as a JSON schema for editors. Keys with the default
 `required` must be present. [The built-in drives](drives.md) describes how to write a profile.
 ";
 
-fn row(page: &mut String, key: &Key) {
+fn row(page: &mut String, section: &Section, key: &Key) {
     let default = match key.default {
         Absent::Refused => "required".to_owned(),
         Absent::Is(value) => format!("`{value}`"),
@@ -55,13 +55,13 @@ fn row(page: &mut String, key: &Key) {
         page,
         "| `{}` | {} | {} | {default} | {meaning} |",
         key.name,
-        values(key),
+        values(section, key),
         key.unit
     );
 }
 
 /// Returns the type and bounds of a key in words.
-fn values(key: &Key) -> String {
+fn values(section: &Section, key: &Key) -> String {
     let kind = match key.kind {
         Kind::Text => "text",
         Kind::Ascii(_) => "text,",
@@ -73,7 +73,11 @@ fn values(key: &Key) -> String {
         Kind::Wholes(..) => "list of whole numbers,",
         Kind::Points(..) => "list of `[distance, time]`,",
         Kind::Pairs(..) => "list of pairs of whole numbers,",
-        Kind::Table => "table",
+        Kind::Table => match section_of(&path_of(section, key)).1 {
+            0 => "table",
+            1 => "list of tables",
+            _ => "list of lists of tables",
+        },
         Kind::Origins => "table of texts",
         Kind::OneOf(_) | Kind::Choice(_) | Kind::Scheduler | Kind::Skew(_) | Kind::Part => "",
     };
@@ -110,10 +114,7 @@ fn variant(section: &Section) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for key in section.keys {
-        let path = match section.path {
-            "" => key.name.to_owned(),
-            path => format!("{path}.{}", key.name),
-        };
+        let path = path_of(section, key);
         let mut schema = match (key.name, section.curve) {
             ("curve", Some(curve)) => json!({ "const": curve }),
             _ => of_kind(key.kind, &path),
@@ -216,15 +217,27 @@ fn of_kind(kind: Kind, path: &str) -> Value {
 
 /// Returns the schema of a table, of a list of tables, or of a list of such lists.
 fn nested(path: &str) -> Value {
-    for (marks, depth) in [("", 0), ("[]", 1), ("[][]", 2)] {
-        let name = format!("{path}{marks}");
-        if sections().any(|section| section.path == name) {
-            let lists = 0..depth;
-            return lists.fold(
-                table(&name),
-                |item, _| json!({ "type": "array", "items": item }),
-            );
-        }
+    let (name, depth) = section_of(path);
+    (0..depth).fold(
+        table(&name),
+        |item, _| json!({ "type": "array", "items": item }),
+    )
+}
+
+/// Returns the dotted path of a key.
+fn path_of(section: &Section, key: &Key) -> String {
+    match section.path {
+        "" => key.name.to_owned(),
+        path => format!("{path}.{}", key.name),
     }
-    unreachable!("the table {path} has a section")
+}
+
+/// Returns the path of the section that describes a table, and the number of lists in which the
+/// table is: 0, 1 or 2.
+fn section_of(path: &str) -> (String, usize) {
+    [("", 0), ("[]", 1), ("[][]", 2)]
+        .map(|(marks, depth)| (format!("{path}{marks}"), depth))
+        .into_iter()
+        .find(|(name, _)| sections().any(|section| section.path == *name))
+        .unwrap_or_else(|| unreachable!("the table {path} has a section"))
 }

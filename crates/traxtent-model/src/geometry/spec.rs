@@ -16,7 +16,7 @@ use traxtent_units::Angle;
 pub struct GeometrySpec {
     /// Recording surfaces, 1 to 64.
     pub surfaces: u16,
-    /// Arm positions; all cylinders of a zone are below this bound.
+    /// The number of arm positions. The cylinder numbers of zones are below it.
     pub cylinders: u32,
     /// The order in which tracks take LBNs.
     #[serde(default)]
@@ -238,7 +238,7 @@ impl Skew {
     }
 }
 
-/// A range of cylinders with the same format.
+/// A range of cylinders that share one layout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneSpec {
@@ -277,10 +277,10 @@ pub struct ZoneSpec {
     /// The zone's LBN count, if it is less than would fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lbns: Option<u64>,
-    /// Positions that hold no LBN because they are bad, ascending.
+    /// Positions that hold no LBN because they are bad, in ascending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
-    /// Irregularities of the skew, ascending: (track, sectors). From this track of the zone (in
+    /// Changes of the regular skew, ascending: (track, sectors). From this track of the zone (in
     /// layout order), all tracks begin that number of sectors later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(u64, i32)>,
@@ -337,7 +337,7 @@ pub struct TreeSpec {
     pub tracks: Vec<TrackSpec>,
     /// The nodes. A branch may refer only to earlier ones.
     pub nodes: Vec<Vec<BranchSpec>>,
-    /// Positions that hold no LBN because they are bad, ascending.
+    /// Positions that hold no LBN because they are bad, in ascending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<SlipSpec>,
 }

@@ -44,7 +44,7 @@ pub enum Delivery {
     OutOfOrder,
 }
 
-/// The times at which a drive keeps the bus although it has nothing to transfer.
+/// Whether a drive keeps the bus at times when it has nothing to transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BusHold {
@@ -69,9 +69,9 @@ pub struct QueueSpec {
     /// The time from which the arm may leave for the next request.
     #[serde(default)]
     pub preseek: Preseek,
-    /// After a read from the media, the time from the moment that `preseek` sets until the drive
-    /// chooses the next request, in milliseconds. A request that arrives within it takes part in
-    /// the choice.
+    /// After a read from the media, the delay between the moment that `preseek` defines and the
+    /// drive's choice of the next request, in milliseconds. A request that arrives during this
+    /// delay takes part in the choice.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub choice_ms: f64,
 }
@@ -118,9 +118,9 @@ pub struct CacheSpec {
     pub dedicated_write_segment: bool,
     /// The time at which a write is reported as complete.
     pub write_back: WriteBack,
-    /// Whether sequential writes join a segment that is still dirty.
+    /// Whether sequential writes join a segment that still holds data not yet on the media.
     pub combine_writes: bool,
-    /// Whether written data is kept for reads.
+    /// Whether reads can be served from written data in the buffer.
     pub read_hits_on_written: bool,
     /// Whether a write updates the sectors that other segments hold for reads. Otherwise it empties
     /// these segments.
@@ -131,8 +131,8 @@ pub struct CacheSpec {
     /// Whether writes are accepted into free segments while the media are busy with another
     /// request.
     pub writes_while_busy: bool,
-    /// Whether a drive that stops read-ahead within a sector (`read_ahead.stop_in_sector`)
-    /// continues it for a read that begins with that sector. Drives that complete the sector have
+    /// With `read_ahead.stop_in_sector`: whether a read that begins with the sector being read
+    /// ahead lets read-ahead continue instead of stopping it. Drives that complete the sector have
     /// it in the buffer, and do not need this.
     pub almost_hits: bool,
     /// Whether data is dropped from the buffer once delivered.
@@ -140,11 +140,10 @@ pub struct CacheSpec {
     /// Share of a read, or of a segment, that must be ready for transfer before the drive connects
     /// to the bus.
     pub read_watermark: f64,
-    /// Share of a full segment that a write may still occupy when the drive requests more data. 1
-    /// if the drive requests more as soon as there is room. Applies to writes that are larger than
-    /// a segment.
+    /// For a write that is larger than a segment: the drive requests more data once the data in its
+    /// full segment has fallen to this share. 1 means as soon as there is room.
     pub write_watermark: f64,
-    /// Whether `read_watermark` is a share of the request, or of the segment if that is smaller.
+    /// Whether `read_watermark` is a share of the request or of the segment, whichever is smaller.
     /// Otherwise it is always a share of the segment.
     pub watermark_of_request: bool,
     /// Read-ahead beyond the request.
@@ -258,8 +257,8 @@ pub enum ReadAheadUntil {
     CylinderEnd,
     /// The bound that `max_sectors` sets, across tracks and cylinders.
     SegmentEnd,
-    /// The end of the track, or of the next track if a read has continued from the track before
-    /// (Digital's scheme).
+    /// The end of the track, or of the next track if the data in the segment begins on an earlier
+    /// track (Digital's scheme).
     AdaptiveTrackEnd,
 }
 
@@ -335,8 +334,8 @@ pub struct OverheadSpec {
     pub read_disconnect_after_write_ms: f64,
     /// Disconnecting from the bus during a write.
     pub write_disconnect_ms: f64,
-    /// The shortest time from the moment when the arm may move for a write until the end of its
-    /// seek, unless the write directly continues the previous one.
+    /// The least time that a write's seek takes, counted from when the arm may move. It does not
+    /// apply if the write directly continues the previous one.
     pub minimum_write_seek_ms: f64,
     /// A fixed time before any other processing of a request.
     pub per_request_ms: f64,

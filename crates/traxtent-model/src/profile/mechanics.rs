@@ -61,8 +61,7 @@ pub enum SeekSpec {
         line_constant_ms: f64,
         /// Factor of the line, in milliseconds per cylinder.
         line_factor_ms: f64,
-        /// Times of the first distances, in place of the formula: 1, 2, ... cylinders, in
-        /// milliseconds.
+        /// Times for distances of 1, 2, ... cylinders, in place of the formula, in milliseconds.
         #[serde(default)]
         first_ms: Vec<f64>,
     },
@@ -72,8 +71,8 @@ pub enum SeekSpec {
     Table {
         /// Distance in cylinders and time in milliseconds, ascending by distance.
         read: Vec<(u32, f64)>,
-        /// The same for writes, if they were measured separately. These times include settling;
-        /// `write_settle_ms` is added nevertheless.
+        /// The same for writes, if they were measured separately. `write_settle_ms` is added to
+        /// these times as well; it should be 0 if they already include settling.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<Vec<(u32, f64)>>,
     },

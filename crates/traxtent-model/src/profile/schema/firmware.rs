@@ -82,7 +82,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             overhead(
                 "minimum_write_seek_ms",
-                "The shortest time from the moment when the arm may move for a write until the end of its seek, unless the write directly continues the previous one.",
+                "The least time that a write's seek takes, counted from when the arm may move. It does not apply if the write directly continues the previous one.",
             ),
             overhead(
                 "per_request_ms",
@@ -164,14 +164,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 SHARE,
                 "",
                 Is("1.0"),
-                "The share of reads that keep the sectors that passed before the wanted ones.",
+                "With read_on_arrival: the share of reads that keep the sectors that passed before the wanted ones.",
             ),
             key_of(
                 "track_partitions",
                 Whole(1.0, PARTITIONS_MAX),
                 "",
                 Is("1"),
-                "The number of replicas of each sector at equal angles around its track.",
+                "The number of replicas of each sector, including the original, at equal angles around its track. A read uses the nearest one. 1 means that there is only the original.",
             ),
         ],
     ),
@@ -212,7 +212,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             overhead(
                 "choice_ms",
-                "After a read from the media, the time from the moment that preseek sets until the drive chooses the next request. A request that arrives within it takes part in the choice.",
+                "After a read from the media, the delay between the moment that preseek defines and the drive's choice of the next request. A request that arrives during this delay takes part in the choice.",
             ),
         ],
     ),
@@ -281,14 +281,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 Boolean,
                 "",
                 Is("true"),
-                "Whether sequential writes join a segment that is still dirty.",
+                "Whether sequential writes join a segment that still holds data not yet on the media.",
             ),
             key_of(
                 "read_hits_on_written",
                 Boolean,
                 "",
                 Is("true"),
-                "Whether written data is kept for reads.",
+                "Whether reads can be served from written data in the buffer.",
             ),
             switch(
                 "writes_update",
@@ -307,7 +307,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Boolean,
                 "",
                 Is("true"),
-                "Whether a drive that stops read-ahead within a sector continues it for a read that begins with that sector.",
+                "With stop_in_sector: whether a read that begins with the sector being read ahead lets read-ahead continue instead of stopping it.",
             ),
             switch(
                 "drop_delivered",
@@ -325,14 +325,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 SHARE,
                 "",
                 Is("1.0"),
-                "Share of a full segment that a write may still occupy when the drive requests more data.",
+                "For a write that is larger than a segment: the drive requests more data once the data in its full segment has fallen to this share. 1 means as soon as there is room.",
             ),
             key_of(
                 "watermark_of_request",
                 Boolean,
                 "",
                 Is("true"),
-                "Whether read_watermark is a share of the request, or of the segment if that is smaller (otherwise always of the segment).",
+                "Whether read_watermark is a share of the request or of the segment, whichever is smaller (otherwise always of the segment).",
             ),
             table(
                 "read_ahead",
@@ -357,7 +357,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ),
                     (
                         "adaptive-track-end",
-                        "the end of the track, or of the next track if a read has continued from the track before",
+                        "the end of the track, or of the next track if the data in the segment begins on an earlier track",
                     ),
                 ]),
                 "",
@@ -444,25 +444,25 @@ pub(super) const SECTIONS: &[Section] = &[
             table(
                 "hold",
                 Means("the table's defaults"),
-                "The times at which the drive keeps the bus.",
+                "Whether the drive keeps the bus although it has nothing to transfer.",
             ),
         ],
     ),
     section(
         "bus.hold",
-        "The times at which the drive keeps the bus although it has nothing to transfer.",
+        "Whether the drive keeps the bus at times when it has nothing to transfer.",
         &[
             switch(
                 "during_read",
-                "From the first to the last sector of a read.",
+                "Whether it keeps the bus from the first to the last sector of a read.",
             ),
             switch(
                 "during_write",
-                "From the first to the last sector of a write.",
+                "Whether it keeps the bus from the first to the last sector of a write.",
             ),
             switch(
                 "always",
-                "From the command to its completion: the drive never disconnects.",
+                "Whether it keeps the bus from the command to its completion, so that it never disconnects.",
             ),
         ],
     ),

@@ -23,7 +23,7 @@ const fn skew(name: &'static str, default: super::Absent, meaning: &'static str)
 pub(super) const SECTIONS: &[Section] = &[
     section(
         "geometry",
-        "The place of every LBN. Either `zones` or `tree` is given. Counts are of logical sectors.",
+        "The place of every LBN. Either `zones` or `tree` is given. Counts are of logical sectors. A position is the number of a slot, counted in layout order from 0 within its zone or tree.",
         &[
             key_of(
                 "surfaces",
@@ -37,7 +37,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Whole(1.0, CYLINDERS_MAX as f64),
                 "",
                 Refused,
-                "Arm positions; all cylinders of a zone are below this bound.",
+                "The number of arm positions. The cylinder numbers of zones are below it.",
             ),
             key_of(
                 "order",
@@ -69,14 +69,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 ]),
                 "",
                 Is("\"head-first-forward\""),
-                "The order in which tracks take LBNs.",
+                "The order in which tracks take LBNs. Seek-first orders follow one surface for width_tracks cylinders (a pass), then the next surface. The passes over all surfaces form a group.",
             ),
             key_of(
                 "width_tracks",
                 Whole(1.0, CYLINDERS_MAX as f64),
                 "tracks",
                 Means("the order is head-first; seek-first orders require it"),
-                "The length of a pass: seek-first orders follow one surface for this number of cylinders, then the next surface. The passes over all surfaces form a group.",
+                "The length of a pass in seek-first orders.",
             ),
             key_of(
                 "start",
@@ -102,7 +102,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "sparing",
                 Choice(&[
                     ("none", "no spares; a slip shortens its zone"),
-                    ("tracks-per-zone", "whole tracks at the end of each zone"),
+                    (
+                        "tracks-per-zone",
+                        "whole tracks at the end of each zone; slips and remaps count tracks, not sectors",
+                    ),
                     (
                         "sectors-per-cylinder",
                         "sectors at the end of each cylinder",
@@ -110,7 +113,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ("sectors-per-track", "sectors at the end of each track"),
                     (
                         "sectors-per-cylinder-slip-to-end",
-                        "sectors at the end of each cylinder, for remaps only",
+                        "sectors at the end of each cylinder, for remaps only; a slip shortens its zone",
                     ),
                     (
                         "sectors-at-cylinder-front",
@@ -118,7 +121,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     ),
                     (
                         "sectors-at-cylinder-front-slip-to-end",
-                        "sectors at the front of each cylinder, for remaps only",
+                        "sectors at the front of each cylinder, for remaps only; a slip shortens its zone",
                     ),
                     (
                         "sectors-at-drive-end",
@@ -131,12 +134,12 @@ pub(super) const SECTIONS: &[Section] = &[
                     ("sectors-per-zone", "sectors at the end of each zone"),
                     (
                         "sectors-per-zone-slip-to-end",
-                        "sectors at the end of each zone, for remaps only",
+                        "sectors at the end of each zone, for remaps only; a slip shortens its zone",
                     ),
                 ]),
                 "",
                 Is("\"none\""),
-                "The place of spare sectors, and the LBNs that a slipped sector displaces.",
+                "The place of spare sectors. Unless stated otherwise, a slip moves the LBNs between it and the spares of its own region by one slot, so that a spare is used. A slip that shortens its zone moves all later LBNs of the zone.",
             ),
             key_of(
                 "sparing_range_cylinders",
@@ -154,7 +157,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             switch(
                 "shared_places",
-                "Whether several LBNs may have one place, as in the map of a simulator.",
+                "Whether several LBNs may share one place, as the maps of some simulators do.",
             ),
             table(
                 "moved",
@@ -175,7 +178,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     section(
         "geometry.zones[]",
-        "A range of cylinders with the same format.",
+        "A range of cylinders that share one layout.",
         &[
             key_of(
                 "first_cylinder",
@@ -256,14 +259,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 Wholes(0.0, LBN_MAX),
                 "positions",
                 Is("[]"),
-                "Positions that hold no LBN because they are bad, ascending.",
+                "Positions that hold no LBN because they are bad, in ascending order.",
             ),
             key_of(
                 "turns",
                 Pairs(i32::MIN as f64, i32::MAX as f64),
                 "[track, sectors]",
                 Is("[]"),
-                "Irregularities of the skew, ascending: from this track of the zone, all tracks begin that number of sectors later.",
+                "Changes of the regular skew, in ascending order: from this track of the zone, all tracks begin that number of sectors later.",
             ),
             key_of(
                 "remaps",
@@ -339,7 +342,7 @@ pub(super) const SECTIONS: &[Section] = &[
             table(
                 "slips",
                 Is("[]"),
-                "Positions that hold no LBN because they are bad, ascending.",
+                "Positions that hold no LBN because they are bad, in ascending order.",
             ),
         ],
     ),

@@ -9,15 +9,15 @@ const CURVES: &[(&str, &str)] = &[
     ("constant", "the same time for every distance"),
     (
         "three-point-line",
-        "straight lines through one cylinder, a third of the stroke, and the full stroke",
+        "straight lines through the times for one cylinder, a third of the stroke, and the full stroke",
     ),
     (
         "three-point-curve",
-        "a curve with given times of one cylinder and of the full stroke, and a given mean (Lee 1993)",
+        "a curve through given times for one cylinder and for the full stroke, with a given mean (Lee 1993)",
     ),
     (
         "hpl",
-        "a square root below a distance, a line from there on (Ruemmler and Wilkes 1994)",
+        "a square root below a given distance (`division`), a straight line from there on (Ruemmler and Wilkes 1994)",
     ),
     (
         "table",
@@ -85,7 +85,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     curve(
         "three-point-line",
-        "Straight lines through three points.",
+        "Straight lines through the times for three distances.",
         &[
             CURVE,
             SINGLE,
@@ -99,7 +99,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     curve(
         "three-point-curve",
-        "A curve with given times of one cylinder and of the full stroke, and a given mean.",
+        "A curve through given times for one cylinder and for the full stroke, with a given mean.",
         &[
             CURVE,
             SINGLE,
@@ -113,7 +113,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ),
     curve(
         "hpl",
-        "A square root below a distance, and a line from there on.",
+        "A square root below a given distance (division), and a straight line from there on.",
         &[
             CURVE,
             key_of(
@@ -156,7 +156,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Numbers(0.0, LONGEST_MS),
                 "ms",
                 Is("[]"),
-                "Times of the first distances, in place of the formula: 1, 2, … cylinders.",
+                "Times for distances of 1, 2, … cylinders, in place of the formula.",
             ),
         ],
     ),
@@ -177,7 +177,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 POINTS,
                 "[cylinders, ms]",
                 Means("the times of reads, plus write_settle_ms"),
-                "The same for writes, including settling; write_settle_ms is added nevertheless.",
+                "The same for writes. write_settle_ms is added to these times as well; it should be 0 if they already include settling.",
             ),
         ],
     ),

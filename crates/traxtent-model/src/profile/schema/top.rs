@@ -8,7 +8,7 @@ use crate::profile::FORMAT;
 pub(super) const SECTIONS: &[Section] = &[
     section(
         "",
-        "The top level.",
+        "Identification of the drive, and the tables that describe it.",
         &[
             key_of(
                 "format",
@@ -47,7 +47,7 @@ pub(super) const SECTIONS: &[Section] = &[
             table(
                 "access",
                 Means("the table's defaults"),
-                "Zero-latency access.",
+                "The order in which sectors are read and written (zero-latency access).",
             ),
             table("queue", Means("the table's defaults"), "The drive's queue."),
             table(
@@ -74,7 +74,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Origins,
                 "",
                 Means("every value is assumed"),
-                "The origin of each value, by its dotted path or the beginning of it. An origin is \"measured: \", \"published: \", \"fitted: \" or \"assumed: \" and the source. A value without an entry is assumed.",
+                "The origin of each value. Its key is the value's dotted path, or the beginning of the path, which covers all values below it. An origin is \"measured: \", \"published: \", \"fitted: \" or \"assumed: \" and the source. A value without an entry is assumed.",
             ),
         ],
     ),
