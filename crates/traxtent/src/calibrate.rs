@@ -21,17 +21,18 @@ use crate::progress::Progress;
 use crate::sim::TraceArguments;
 use crate::table::{Side, Table};
 
-/// Fit a drive's figures to the measured response times of traces
+/// Fit the figures of a drive's profile to the measured response times of traces
 ///
 /// The geometry and the speed of rotation of TARGET must be those of the drive; other figures can
 /// be those of a similar drive. Command overheads, seek times, bus times and the settings of the
-/// buffer are fitted to the first part of each trace. The rest of the trace is held out: the
-/// profile is written only if it agrees better with this part than TARGET does. Figures that the
-/// traces do not determine stay as they are.
+/// buffer are fitted to the first part of each trace (by default, the first half). The rest of the
+/// trace is held out: the profile is written only if it agrees better with the held-out part than
+/// TARGET does. Figures that the traces do not determine stay as they are.
 ///
 /// The demerit is the root mean square of the horizontal distance between the distributions of
-/// simulated and measured response times. NOISE is the demerit that 19 of 20 perfect models would
-/// stay below.
+/// simulated and measured response times. NOISE is the demerit that a perfect model would stay
+/// below in 19 cases of 20. DISAGREE is the share of reads that only the model or only the drive
+/// served from its buffer.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]
@@ -48,13 +49,13 @@ pub(crate) struct Args {
     /// The share of each trace, at its end, that is held out
     #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = share)]
     holdout: f64,
-    /// Do not change this figure, nor those below it, such as `cache` or `mechanics.seek`; may be
-    /// repeated
+    /// Do not change this figure or those below it; KEY is for example `cache` or
+    /// `mechanics.seek`; may be repeated
     #[arg(long, value_name = "KEY")]
     keep: Vec<String>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Omit notes and warnings, except those of omitted requests
+    /// Omit notes and warnings, except those about omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON

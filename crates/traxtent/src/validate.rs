@@ -27,9 +27,9 @@ use crate::table::{Side, Table};
 /// one and the recorded pause; otherwise at its recorded time. The demerit is the root mean square
 /// of the horizontal distance between the distributions of simulated and measured response times,
 /// in ms and as a share of the measured mean. BINNED is the demerit computed from histograms, as by
-/// DiskSim's tool `rms`; compare it with DiskSim's figures. NOISE is the demerit that 19 of 20
-/// perfect models would stay below: that of the measured times against random samples of themselves
-/// (in blocks of 100 requests; the seed is 1).
+/// DiskSim's tool `rms`; compare it with DiskSim's figures. NOISE is the demerit that a
+/// perfect model would stay below in 19 cases of 20: that of the measured times against random
+/// samples of themselves (in blocks of 100 requests; the seed is 1).
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// distance, as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
-    /// Omit notes and warnings, except those of omitted requests
+    /// Omit notes and warnings, except those about omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON

@@ -18,7 +18,7 @@ use subject::FileSystems;
 /// Show, allocate, move and read files by whole tracks
 ///
 /// Needs a mounted ext4 file system (`show` and `read` also accept XFS) on a drive whose tracks are
-/// known, and usually root. The kernel needs no patch. docs/guides/files.md is a tour.
+/// known, and usually root. The kernel needs no patch. docs/guides/files.md has a complete example.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -68,7 +68,7 @@ struct ShowArgs {
 struct MoveArgs {
     #[command(flatten)]
     map: MapArgs,
-    /// The most space to allocate in addition while files are moved
+    /// The most temporary space to allocate while files are moved
     #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, default_value = "1G")]
     extra: u64,
     /// Do not test a sample of the map's boundaries on the drive first. Needed if the drive cannot

@@ -170,7 +170,7 @@ impl FileResult {
             format!("{} would move", bytes(self.report.moved_bytes))
         } else {
             format!(
-                "{} moved, {} allocated in addition",
+                "{} moved, {} of temporary space",
                 bytes(self.report.moved_bytes),
                 bytes(self.report.extra_bytes)
             )

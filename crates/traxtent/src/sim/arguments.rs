@@ -20,12 +20,13 @@ pub(crate) struct TraceArguments {
     /// device= and file=
     #[arg(long, value_name = "KEY=COLUMN,…", conflicts_with = "format")]
     columns: Option<String>,
-    /// The unit of all times (s, ms, us, 100ns or ns) or of each, such as time=us,response=ms; and
-    /// the size in bytes of the blocks in which addresses and lengths are given, such as lbn=512
+    /// One unit for all times (s, ms, us, 100ns or ns), or one for each column, such as
+    /// time=us,response=ms; and the size in bytes of the blocks in which addresses and lengths are
+    /// given, such as lbn=512
     #[arg(long, value_name = "UNIT,…", requires = "columns")]
     units: Vec<String>,
-    /// The separator of columns: a single character, or the word `tab` or `blanks` [default: as in
-    /// the first line]
+    /// The separator of columns: a single character, `tab` or `blanks` [default: detected from the
+    /// first line]
     #[arg(long, value_name = "CHARACTER", requires = "columns")]
     delimiter: Option<String>,
     /// Use only the lines whose COLUMN has one of these values; may be repeated, and all conditions
@@ -45,8 +46,8 @@ pub(crate) struct TraceArguments {
     /// When a trace's requests are issued. `recorded`: at the recorded times. `semi-closed`: when
     /// the previous request has completed and the recorded pause has passed. `closed:N`: when fewer
     /// than N requests are outstanding. The default is semi-closed for traces that record pauses,
-    /// otherwise recorded. In `validate` and `calibrate`, it is semi-closed also for traces whose
-    /// requests came one after the other
+    /// otherwise recorded. In `validate` and `calibrate`, the default is semi-closed also for
+    /// traces in which no two requests overlap
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
     /// Multiply the speed of recorded arrivals by this factor

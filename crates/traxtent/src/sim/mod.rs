@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// with --plot-over, the response times
     #[arg(long, requires = "plot")]
     log_y: bool,
-    /// Omit notes and warnings, except those of omitted requests
+    /// Omit notes and warnings, except those about omitted requests
     #[arg(long)]
     quiet: bool,
     /// Print JSON

@@ -225,7 +225,7 @@ fn meaning(arg: &Arg) -> String {
         } else {
             "."
         };
-        let _ = write!(meaning, "{stop} Values: {values}.");
+        let _ = write!(meaning, "{stop} Values: {values}");
     }
     meaning
 }
