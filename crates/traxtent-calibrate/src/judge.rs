@@ -18,7 +18,7 @@ pub struct Judgement {
     /// The root mean square of the horizontal distance between the modelled and the measured
     /// distribution of response times, in milliseconds.
     pub demerit_ms: f64,
-    /// The demerit that 19 of 20 perfect models would stay below, in milliseconds.
+    /// The demerit that a perfect model would stay below in 19 cases of 20, in milliseconds.
     pub noise_p95_ms: f64,
     /// The number of reads.
     pub reads: usize,

@@ -38,7 +38,7 @@ pub struct Verdict {
     pub mean_ms: f64,
     /// The mean of the measured response times.
     pub measured_mean_ms: f64,
-    /// The demerit that 19 of 20 perfect models would stay below.
+    /// The demerit that a perfect model would stay below in 19 cases of 20.
     pub noise_p95_ms: f64,
     /// The median of the demerits of perfect models.
     pub noise_median_ms: f64,

@@ -29,7 +29,7 @@ class Verdict:
         rms_share: The demerit as a share of the measured mean.
         mean_ms: The mean of the simulated response times.
         measured_mean_ms: The mean of the measured response times.
-        noise_p95_ms: The demerit that 19 of 20 perfect models would stay below.
+        noise_p95_ms: The demerit that a perfect model would stay below in 19 cases of 20.
         noise_median_ms: The median of the demerits of perfect models.
         hits: The agreement on reads from the buffer, or None if it cannot be determined.
         classes: The agreement for each class of requests.

@@ -62,7 +62,7 @@ pub fn demerit_binned(simulated_ms: &[f64], measured_ms: &[f64]) -> Option<f64> 
 pub struct NoiseFloor {
     /// The median.
     pub median: f64,
-    /// The 95th percentile: 19 of 20 perfect models are closer.
+    /// The 95th percentile: a perfect model is closer in 19 cases of 20.
     pub p95: f64,
 }
 

@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "RAID 5 with ext4 for other stripes",
+        "RAID 5 with ext4 configured for other stripes",
         "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 -E stride=9,stripe_width=128 /dev/md0",
         &[("ext-stride", "ext4")],
     ),
@@ -54,12 +54,12 @@ const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "RAID 1 of version 1.0",
+        "RAID 1 with metadata version 1.0",
         "md -e 1.0 -l 1 -n 2 $W $X; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
         &[],
     ),
     case(
-        "RAID 5 of version 0.90",
+        "RAID 5 with metadata version 0.90",
         "md -e 0.90 -l 5 -n 3 -c 64 $W $X $Y; /bin/mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
         &[],
     ),
@@ -79,12 +79,12 @@ const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "RAID 6 with XFS for its stripes",
+        "RAID 6 with XFS configured for the stripes of the array",
         "md -l 6 -n 4 -c 64 $W $X $Y $Z; mkfs.xfs -q -s size=4096 -d su=64k,sw=2 -l su=64k /dev/md0",
         &[],
     ),
     case(
-        "RAID 0 with XFS for other stripes",
+        "RAID 0 with XFS configured for other stripes",
         "md -l 0 -n 2 -c 64 $W $X; mkfs.xfs -q -s size=4096 -d su=128k,sw=4 -l su=128k /dev/md0",
         &[("xfs-unit", "XFS")],
     ),
