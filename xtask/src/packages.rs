@@ -70,7 +70,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("fuse3", "fusermount3", "drives served by ordinary users"),
     package("xfsprogs", "mkfs.xfs", "file systems on served drives"),
-    package("btrfs-progs", "mkfs.btrfs", "file systems on served drives"),
+    package(
+        "btrfs-progs",
+        "mkfs.btrfs",
+        "file systems on served drives, and files on Btrfs",
+    ),
     package(
         "util-linux",
         "setpriv",

@@ -25,7 +25,7 @@ pub struct TrackReader {
     error: CString,
 }
 
-/// Opens a file of a mounted ext4 or XFS file system. The file system must lie in one piece on one
+/// Opens a file of a mounted ext4, XFS or Btrfs. The file system must lie in one piece on one
 /// drive. Usually needs root. `map` is the path of the drive's track map: a file that
 /// `traxtent probe` wrote, or a list of tracks that `traxtent map --format csv` printed, in sectors
 /// of 512 bytes. `ahead` tracks, from 1 to 256, are read before they are requested, in as many

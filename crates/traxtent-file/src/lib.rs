@@ -31,7 +31,7 @@ pub use allocate::allocate;
 pub use error::FileError;
 pub use extents::{FileExtent, file_extents};
 pub use forecast::{Forecast, forecast};
-pub use place::{DrivePiece, FileSystem, TrackedDrive};
+pub use place::{DrivePiece, FileSystem, TrackedDrive, device_of};
 pub use read::TrackReader;
 pub use realign::{Outcome, RealignOptions, RealignReport, obstacle, realign, space_obstacle};
 pub use summary::{PieceKind, Summary, summarize};

@@ -4,13 +4,14 @@
 //! mirror is represented by its first member. Other devices, such as RAID-5, RAID-10 and thin
 //! volumes, are not supported.
 
+mod device;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_check::drive::StatedDrive;
-use traxtent_check::files::device_of_mounted;
 use traxtent_check::layers::{RaidLevel, Unknown};
 use traxtent_check::stack::Spread;
 use traxtent_check::target::{HostPaths, examine_targets};
@@ -18,6 +19,8 @@ use traxtent_check::{Kind, LayerId, Stack};
 use traxtent_layout::{LayoutError, Partition};
 use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
+
+pub use device::device_of;
 
 use crate::FileError;
 
@@ -65,15 +68,15 @@ impl FileSystem {
     /// Finds the file system that holds `path`, and examines its devices.
     ///
     /// # Errors
-    /// Returns an error if the path does not exist, if its file system is not on a block device or
-    /// is neither ext2 to ext4 nor XFS, or if the device cannot be found or read; reading it
-    /// usually needs root.
+    /// Returns an error if the path does not exist, if its file system is not on a block device, is
+    /// on several devices, or is none of ext2 to ext4, XFS and Btrfs, or if the device cannot be
+    /// found or read; reading it usually needs root.
     pub fn of(path: &Path, host: &HostPaths) -> Result<FileSystem, FileError> {
         let unsuitable = |why: String| FileError::Unsuitable {
             path: path.to_owned(),
             why,
         };
-        let device = device_of_mounted(path, host).map_err(|error| FileError::System {
+        let device = device_of(path, host).map_err(|error| FileError::System {
             path: path.to_owned(),
             what: "find its device",
             error,
@@ -90,6 +93,7 @@ impl FileSystem {
             .find_map(|(id, layer)| match &layer.kind {
                 Kind::Ext(ext) => Some((id, ext.version.clone(), ext.block_bytes)),
                 Kind::Xfs(xfs) => Some((id, "xfs".to_owned(), xfs.block_bytes)),
+                Kind::Btrfs(btrfs) => Some((id, "btrfs".to_owned(), btrfs.sector_bytes)),
                 _ => None,
             })
             .ok_or_else(|| {
@@ -97,10 +101,10 @@ impl FileSystem {
                     Kind::Unknown(Unknown::Unreadable(why) | Unknown::Damaged(why)) => {
                         Some(why.clone())
                     }
-                    Kind::Btrfs(_) => Some("Btrfs reports addresses of its own".to_owned()),
                     _ => None,
                 });
-                let why = why.unwrap_or_else(|| "no ext2, ext3, ext4 or XFS was found".to_owned());
+                let why =
+                    why.unwrap_or_else(|| "no ext2, ext3, ext4, XFS or Btrfs was found".to_owned());
                 unsuitable(format!("{} cannot be used: {why}", device.display()))
             })?;
         let loop_offsets = stack

@@ -1,9 +1,9 @@
 //! Real devices and files: timed direct reads of block devices, SCSI commands through the kernel,
-//! the exchange of blocks on ext4, and compressed files.
+//! the exchange of blocks on ext4, the chunk tree of Btrfs, and compressed files.
 //!
 //! [`device::open`] opens a path as the target of a probe. [`device::guard`] checks paths before
 //! they are written to. [`ext4`] exchanges blocks between files, and lists free space.
-//! [`CompressedWriter`] compresses output.
+//! [`btrfs`] reads the chunk tree. [`CompressedWriter`] compresses output.
 //!
 //! # Invariants
 //! - [`BlockTarget`](device::BlockTarget) writes only within a range that the caller has allowed,
@@ -12,8 +12,10 @@
 //!   [`device::guard::check_unused`].
 //! - A SCSI generic node is opened for writing if that is permitted, even if it is only read. The
 //!   kernel passes all commands to it only then.
-//! - The only hand-written `unsafe` is around the ioctls for SCSI commands and of ext4.
+//! - The only hand-written `unsafe` is around the ioctls for SCSI commands, of ext4 and of
+//!   Btrfs.
 
+pub mod btrfs;
 pub mod device;
 pub mod ext4;
 pub mod packed;

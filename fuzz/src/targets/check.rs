@@ -11,6 +11,7 @@ use traxtent_check::collect::StackArchive;
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::examine::{StackRoot, examine};
 use traxtent_check::files::extents_in_image;
+use traxtent_check::layers::btrfs::chunks::{Chunk, ChunkMap};
 use traxtent_check::layers::lvm::Group;
 use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
@@ -122,8 +123,31 @@ pub(crate) fn xfs(input: &[u8]) {
     }
 }
 
+/// A superblock, and the same bytes as items of the chunk tree. Each item follows its address and
+/// its length. Every chunk of a map has a place for all its addresses, or none.
 pub(crate) fn btrfs(input: &[u8]) {
     let _ = btrfs::parse(&Drive::with(64 << 10, input));
+    let mut chunks = Vec::new();
+    let mut rest = input;
+    while let Some((logical, after)) = rest.split_first_chunk() {
+        let Some((length, after)) = after.split_first_chunk() else {
+            break;
+        };
+        let length = usize::from(u16::from_le_bytes(*length)).min(after.len());
+        let (item, after) = after.split_at(length);
+        chunks.extend(Chunk::parse(u64::from_le_bytes(*logical), item));
+        rest = after;
+    }
+    let Ok(map) = ChunkMap::new(chunks.clone()) else {
+        return;
+    };
+    for chunk in chunks {
+        let bytes = chunk.logical.end - chunk.logical.start;
+        if let Ok(places) = map.on_device(chunk.logical) {
+            let sum: u64 = places.iter().map(|place| place.end - place.start).sum();
+            assert_eq!(sum, bytes, "{places:?}");
+        }
+    }
 }
 
 pub(crate) fn swap(input: &[u8]) {

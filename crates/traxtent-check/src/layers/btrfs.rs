@@ -1,6 +1,8 @@
-//! The superblock of Btrfs.
+//! The superblock of Btrfs, and its chunks.
 //!
 //! Source: struct btrfs_super_block in include/uapi/linux/btrfs_tree.h of the Linux kernel.
+
+pub mod chunks;
 
 use super::error::{Parsed, contradiction};
 use super::fields::{Fields, header, power_of_two};

@@ -17,8 +17,9 @@ use subject::FileSystems;
 
 /// Show, allocate, move and read files by whole tracks
 ///
-/// Needs a mounted ext4 file system (`show` and `read` also accept XFS) on a drive whose tracks are
-/// known, and usually root. The kernel needs no patch. docs/guides/files.md has a complete example.
+/// Needs a mounted ext4 file system (`show` and `read` also accept XFS and Btrfs) on a drive whose
+/// tracks are known, and usually root. The kernel needs no patch. docs/guides/files.md has a
+/// complete example.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -51,6 +52,9 @@ struct MapArgs {
 ///
 /// The drive is not timed. If its size, model or serial number is not that in the map, a warning
 /// says so. `probe --check` tests the map's boundaries.
+///
+/// On Btrfs, the profiles single and DUP on one device are supported. Compressed files and those
+/// with other profiles are left out, with a line each and exit status 1.
 #[derive(clap::Args, Debug)]
 struct ShowArgs {
     /// The files, and directories whose files are shown

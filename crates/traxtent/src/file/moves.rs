@@ -228,7 +228,10 @@ fn move_file(
     systems: &mut FileSystems,
     stop: &Interrupt,
 ) -> Result<FileResult> {
-    let before = measure(path, systems)?;
+    let before = match measure_movable(path, systems)? {
+        Ok(before) => before,
+        Err(why) => return Ok(FileResult::left_alone(path, &why)),
+    };
     let (system, partition) = systems.partition(path)?;
     let progress = Progress::new("bytes moved", Some(before.bytes));
     let outcome = traxtent_file::realign(
@@ -261,7 +264,10 @@ fn move_file(
 /// Returns the best possible result of a realignment.
 fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
     let fail = |error| Failure::file(path, &error);
-    let before = measure(path, systems)?;
+    let before = match measure_movable(path, systems)? {
+        Ok(before) => before,
+        Err(why) => return Ok(FileResult::left_alone(path, &why)),
+    };
     let file = File::open(path).map_err(fail)?;
     let extents = file_extents(&file).map_err(fail)?;
     let (system, partition) = systems.partition(path)?;
@@ -286,6 +292,23 @@ fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
         },
         left_alone: None,
     })
+}
+
+/// Measures a file. If that is not possible, returns the reason why the file could not be moved
+/// anyway, if there is one, such as its file system.
+fn measure_movable(
+    path: &Path,
+    systems: &mut FileSystems,
+) -> Result<std::result::Result<Summary, String>> {
+    let error = match measure(path, systems) {
+        Ok(summary) => return Ok(Ok(summary)),
+        Err(error) => error,
+    };
+    let why = systems
+        .of(path)
+        .ok()
+        .and_then(|(system, _)| obstacle(path, system).ok().flatten());
+    why.map(Err).ok_or(error)
 }
 
 fn measure(path: &Path, systems: &mut FileSystems) -> Result<Summary> {

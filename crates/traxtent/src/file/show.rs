@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -27,7 +27,8 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.map.maps)?;
     let mut compared = BTreeSet::new();
     let mut found = Vec::new();
-    for path in &files_below(&args.paths)? {
+    let paths = files_below(&args.paths)?;
+    for path in &paths {
         let fail = |error| Failure::file(path, &error);
         if !std::fs::metadata(path).map_err(fail)?.is_file() {
             return Err(Failure::at(path.display(), "not a regular file"));
@@ -35,7 +36,13 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
         warn_of_other_drives(&mut systems, path, &mut compared)?;
         let (system, drives) = systems.of(path)?;
         let file = File::open(path).map_err(fail)?;
-        let extents = file_extents(&file).map_err(fail)?;
+        let extents = match file_extents(&file) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                warn(format!("{}: left out: {error}", path.display()));
+                continue;
+            }
+            extents => extents.map_err(fail)?,
+        };
         let summary = summarize(&extents, system, drives).map_err(failure)?;
         found.push((path.display().to_string(), summary));
     }
@@ -44,8 +51,21 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
             .iter()
             .map(|(name, summary)| json_of(name, summary))
             .collect();
-        return output::json(&rows);
+        output::json(&rows)?;
+    } else if !found.is_empty() || paths.is_empty() {
+        print(&found)?;
     }
+    match paths.len() - found.len() {
+        0 => Ok(()),
+        left_out => Err(Failure::Finding(format!(
+            "{left_out} of {} left out",
+            traxtent_units::Count(paths.len() as u64, "file")
+        ))),
+    }
+}
+
+/// Prints the table and the bars.
+fn print(found: &[(String, Summary)]) -> Result<()> {
     let columns = [
         ("FILE", Side::Left),
         ("ON DISK", Side::Right),
@@ -55,7 +75,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
         ("PIECES", Side::Right),
     ];
     let mut table = Table::new(columns);
-    for (name, summary) in &found {
+    for (name, summary) in found {
         let share = |part: u64| percent(part, summary.bytes);
         table.row([
             name.clone(),
@@ -68,7 +88,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
     }
     let mut out = output::stdout();
     table.write(&mut out)?;
-    for (name, summary) in &found {
+    for (name, summary) in found {
         writeln!(
             out,
             "\n{name}: share on whole tracks, from its beginning to its end"

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_check::LayerId;
-use traxtent_check::files::device_of_mounted;
 use traxtent_check::target::HostPaths;
-use traxtent_file::{FileError, FileSystem, TrackedDrive};
+use traxtent_file::{FileError, FileSystem, TrackedDrive, device_of};
 use traxtent_layout::Partition;
 use traxtent_map::MapFile;
 
@@ -61,7 +60,7 @@ impl FileSystems {
         &mut self,
         path: &Path,
     ) -> Result<(&FileSystem, &BTreeMap<LayerId, TrackedDrive>)> {
-        let device = device_of_mounted(path, &self.host).map_err(|error| at(path, &error))?;
+        let device = device_of(path, &self.host).map_err(|error| at(path, &error))?;
         if !self.known.contains_key(&device) {
             let system = FileSystem::of(path, &self.host).map_err(failure)?;
             let drives = self.drives(&system)?;

@@ -13,6 +13,7 @@ mod attach;
 mod server;
 
 mod aged;
+mod btrfs;
 mod disk;
 mod kills;
 mod model;
