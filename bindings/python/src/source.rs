@@ -212,6 +212,7 @@ impl TableRecords {
             self.ready.push_back(TraceRecord {
                 arrival,
                 pause: None,
+                completed: None,
                 measured: None,
                 device: whole("device", &devices, 0, u64::from(u32::MAX))? as u32,
                 request,

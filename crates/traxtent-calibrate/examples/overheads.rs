@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let read = |rng: &mut Rng| TraceRecord {
         arrival: None,
         pause: Some(Span::from_ms(5.0)),
+        completed: None,
         measured: None,
         device: 0,
         request: Request::read(Lbn(rng.below(capacity - 8)), 8),

@@ -49,7 +49,7 @@ pub struct MeasuredTrace {
 impl MeasuredTrace {
     /// Creates a trace from its records in order of arrival, and the rule that determines when the
     /// model receives each of them. With [`ReplayPace::SemiClosed`], missing pauses are computed
-    /// from arrival and response times. Flushes and records without a measured time are replayed,
+    /// from the arrival of a record and the end of the one before it. Flushes and records without a measured time are replayed,
     /// but not compared.
     pub fn new(mut records: Vec<TraceRecord>, pace: ReplayPace) -> MeasuredTrace {
         if pace == ReplayPace::SemiClosed {
@@ -57,9 +57,8 @@ impl MeasuredTrace {
                 let next = records[index].arrival;
                 let record = &mut records[index - 1];
                 if let (None, Some(arrival), Some(next)) = (record.pause, record.arrival, next) {
-                    let gap = next.saturating_since(arrival);
-                    let measured = record.measured.unwrap_or_default();
-                    record.pause = Some(gap.saturating_sub(measured));
+                    let end = record.end().unwrap_or(arrival);
+                    record.pause = Some(next.saturating_since(end));
                 }
             }
         }
@@ -206,6 +205,7 @@ mod tests {
         let records = (0..100_u64).map(|index| TraceRecord {
             arrival: Some(SimTime::ZERO + Span::from_ms(20.0 * index as f64)),
             pause: None,
+            completed: None,
             measured: Some(Span::from_ms(5.0)),
             device: 0,
             request: Request::read(Lbn(rng.below(geometry.capacity().0 - 8)), 8),

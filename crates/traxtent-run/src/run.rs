@@ -436,10 +436,7 @@ impl TracePlan {
             }
             if let Some(arrival) = record.arrival {
                 overlaps += u64::from(arrival < latest_end);
-                let end = arrival
-                    .0
-                    .saturating_add(record.measured.unwrap_or_default().0);
-                latest_end = latest_end.max(SimTime(end));
+                latest_end = latest_end.max(record.end().unwrap_or(arrival));
             }
         }
         let one_at_a_time = overlaps <= requests / REQUESTS_PER_OVERLAP_MIN;

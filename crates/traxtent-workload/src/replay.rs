@@ -17,9 +17,9 @@ pub enum ReplayPace {
     /// Each record is issued once the pause recorded with the previous one has passed since the
     /// completion of that one; the first is issued at time 0.
     ///
-    /// If the trace records arrivals and measured times instead of pauses, the pause is the time
-    /// from the measured completion of one record to the arrival of the next, and 0 if the next
-    /// arrived before. After a record without a measured time, the next is issued at the recorded
+    /// If the trace records arrivals and completions instead of pauses, the pause is the time
+    /// from the end of one record ([`TraceRecord::end`]) to the arrival of the next, and 0 if the
+    /// next arrived before. After a record without an end, the next is issued at the recorded
     /// distance from it, but not before its completion.
     SemiClosed,
     /// As fast as completions allow.
@@ -59,7 +59,8 @@ pub struct Replay<I> {
 struct Issued {
     pause: Option<Span>,
     arrival: Option<SimTime>,
-    measured: Option<Span>,
+    /// The end of the record in the trace.
+    end: Option<SimTime>,
     issued: SimTime,
     completed: SimTime,
 }
@@ -68,12 +69,9 @@ impl Issued {
     /// Returns the instant at which the next record, which arrived at `next`, is issued.
     fn next_issue(&self, next: Option<SimTime>) -> SimTime {
         let after = |start: SimTime, span: Span| SimTime(start.0.saturating_add(span.0));
-        match (self.pause, self.arrival.zip(next), self.measured) {
+        match (self.pause, self.arrival.zip(next), self.end) {
             (Some(pause), ..) => after(self.completed, pause),
-            (None, Some((arrival, next)), Some(measured)) => {
-                let pause = next.saturating_since(after(arrival, measured));
-                after(self.completed, pause)
-            }
+            (None, Some((_, next)), Some(end)) => after(self.completed, next.saturating_since(end)),
             (None, Some((arrival, next)), None) => {
                 after(self.issued, next.saturating_since(arrival)).max(self.completed)
             }
@@ -166,7 +164,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Repl
             self.last = Some(Issued {
                 pause: record.pause,
                 arrival: record.arrival,
-                measured: record.measured,
+                end: record.end(),
                 issued: now,
                 completed: now,
             });

@@ -57,6 +57,7 @@ pub(crate) fn params(input: &[u8]) {
             let placed = system.map_record(TraceRecord {
                 arrival: None,
                 pause: None,
+                completed: None,
                 measured: None,
                 device: device.trace_device,
                 request: Request::read(Lbn(lbn), 8),

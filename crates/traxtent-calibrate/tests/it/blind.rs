@@ -108,6 +108,7 @@ fn trace_of(drive: &Profile, rng: &mut Rng) -> MeasuredTrace {
             TraceRecord {
                 arrival: None,
                 pause: Some(Span::from_ms(2.0 + 28.0 * rng.fraction())),
+                completed: None,
                 measured: None,
                 device: 0,
                 request,

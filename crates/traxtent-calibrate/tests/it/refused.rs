@@ -22,6 +22,7 @@ fn failure(
     let record = TraceRecord {
         arrival: None,
         pause: Some(Span::from_ms(1.0)),
+        completed: None,
         measured: measured.then_some(Span::from_ms(5.0)),
         device: 0,
         request: Request::read(Lbn(lbn), 8),

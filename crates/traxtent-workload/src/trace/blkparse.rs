@@ -146,6 +146,7 @@ impl Blkparse {
             record: TraceRecord {
                 arrival: Some(SimTime(event.ps.saturating_sub(origin))),
                 pause: None,
+                completed: None,
                 measured: None,
                 device: event.device,
                 request,

@@ -48,6 +48,7 @@ pub(super) fn ascii(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     Ok(TraceRecord {
         arrival: Some(SimTime(line.time("arrival", arrival, PS_PER_MS)?)),
         pause: None,
+        completed: None,
         measured: None,
         device: line.whole("device", device, u64::from(u32::MAX))? as u32,
         request: line.sectors(op, line.whole("block", block, i64::MAX as u64)?, blocks)?,
@@ -68,6 +69,7 @@ pub(super) fn validate(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     Ok(TraceRecord {
         arrival: None,
         pause: Some(Span(line.time("pause", pause, PS_PER_US)?)),
+        completed: None,
         measured: Some(Span(line.time("service time", service, PS_PER_US)?)),
         device: 0,
         request: line.sectors(op, line.whole("block", block, i64::MAX as u64)?, blocks)?,

@@ -132,6 +132,7 @@ impl Fio {
         Ok(Some(TraceRecord {
             arrival: Some(SimTime(time)),
             pause: None,
+            completed: None,
             measured: None,
             device,
             request,

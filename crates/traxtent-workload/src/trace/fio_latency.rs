@@ -66,6 +66,7 @@ impl FioLatency {
             let record = TraceRecord {
                 arrival: None,
                 pause: None,
+                completed: None,
                 measured: Some(entry.latency),
                 device: 0,
                 request: entry.request,

@@ -2,8 +2,12 @@
 //! and by a served drive.
 //!
 //! The log is a CSV file with a line of column names. The reader uses number, device, op, fua, LBN,
-//! sectors, time of issue, and measured time. Times are exact to the picosecond, so that a replay
-//! at recorded arrivals reproduces the logged completions.
+//! sectors, times of issue and completion, and measured time. Times are exact to the picosecond, so
+//! that a replay at recorded arrivals reproduces the logged completions.
+//!
+//! Pauses are those of the logged run, from a completion to the next issue. A measured time is only
+//! for comparison: if the run replayed a trace, it is the time of the drive in that trace, whose
+//! requests began at other times.
 //!
 //! Rows are in order of completion; records are returned in the order of their numbers. Rows are
 //! held until the one with the next number has been read. If that number is missing (the log of a
@@ -95,13 +99,17 @@ fn row(line: &Line<'_>) -> Result<(u64, TraceRecord), TraceError> {
             ..line.sectors(op, lbn, sectors)?
         },
     };
+    let issued = line.time("issued_ms", issued, PS_PER_MS)?;
+    let completed = line.time("completed_ms", fields[8], PS_PER_MS)?;
     let measured = match fields[19] {
         "" => None,
         text => Some(Span(line.time("measured_ms", text, PS_PER_MS)?)),
     };
     let record = TraceRecord {
-        arrival: Some(SimTime(line.time("issued_ms", issued, PS_PER_MS)?)),
+        arrival: Some(SimTime(issued)),
         pause: None,
+        // A log that is not ours may have zeros instead of completions.
+        completed: (completed >= issued).then_some(SimTime(completed)),
         measured,
         device: line.whole("device", device, u64::from(u32::MAX))? as u32,
         request,

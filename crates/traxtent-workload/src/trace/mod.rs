@@ -64,12 +64,26 @@ pub struct TraceRecord {
     pub arrival: Option<SimTime>,
     /// The pause between this request's completion and the next request.
     pub pause: Option<Span>,
+    /// The completion time, if the trace records it in addition to `measured`. In a request log, it
+    /// is the completion of the logged run, and `measured` may belong to another drive.
+    pub completed: Option<SimTime>,
     /// The time that the real drive took for the request.
     pub measured: Option<Span>,
     /// The device: the format's own number, or the order of appearance if the format gives names.
     pub device: u32,
     /// The request.
     pub request: Request,
+}
+
+impl TraceRecord {
+    /// Returns the end of the request in the recording: its completion time, or else its arrival
+    /// plus the measured time. `None` if the trace records neither.
+    pub fn end(&self) -> Option<SimTime> {
+        let arrival_and_time = self.arrival.zip(self.measured);
+        let measured_end =
+            arrival_and_time.map(|(arrival, time)| SimTime(arrival.0.saturating_add(time.0)));
+        self.completed.or(measured_end)
+    }
 }
 
 /// The formats of traces.

@@ -89,6 +89,7 @@ pub(super) fn msr(
     let record = TraceRecord {
         arrival: Some(SimTime(since * PS_PER_TICK)),
         pause: None,
+        completed: None,
         measured: Some(Span(response * PS_PER_TICK)),
         device: line.whole("disk", disk, u64::from(u32::MAX))? as u32,
         request: line.bytes(op, offset, size, sector_bytes)?,

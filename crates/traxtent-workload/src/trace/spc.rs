@@ -43,6 +43,7 @@ pub(super) fn spc(line: &Line<'_>, sector_bytes: u32) -> Result<TraceRecord, Tra
     Ok(TraceRecord {
         arrival: Some(SimTime(line.time("timestamp", seconds, PS_PER_S)?)),
         pause: None,
+        completed: None,
         measured: None,
         device: line.whole("ASU", unit, u64::from(u32::MAX))? as u32,
         request: line.bytes(op, offset, length, sector_bytes)?,

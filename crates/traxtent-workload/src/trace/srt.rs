@@ -203,6 +203,7 @@ impl Srt {
         Ok(TraceRecord {
             arrival: Some(SimTime(arrival)),
             pause: None,
+            completed: None,
             measured: Some(Span(u64::from(stop - start) * PS_PER_US)),
             device: device >> 8 & 0xff,
             request: Request {

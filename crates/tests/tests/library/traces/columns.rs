@@ -37,6 +37,7 @@ fn record(arrival_ns: u64, measured_ns: Option<u64>, device: u32, request: Reque
     TraceRecord {
         arrival: Some(SimTime(arrival_ns * 1000)),
         pause: None,
+        completed: None,
         measured: measured_ns.map(|ns| Span(ns * 1000)),
         device,
         request,

@@ -142,6 +142,7 @@ fn fio_latencies() {
     let record = |at_us: u64, measured_us: u64, request| TraceRecord {
         arrival: Some(SimTime(at_us * 1_000_000)),
         pause: None,
+        completed: None,
         measured: Some(Span(measured_us * 1_000_000)),
         device: 0,
         request,

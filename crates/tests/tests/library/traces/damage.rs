@@ -353,6 +353,7 @@ proptest! {
         let expected = records.iter().map(|&(ps, device, lbn, sectors, read)| TraceRecord {
             arrival: Some(SimTime(ps)),
             pause: None,
+            completed: None,
             measured: None,
             device,
             request: if read { Request::read(Lbn(lbn), sectors) } else { Request::write(Lbn(lbn), sectors) },

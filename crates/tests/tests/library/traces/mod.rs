@@ -121,6 +121,7 @@ fn arriving(arrival_us: u64, device: u32, request: Request) -> TraceRecord {
     TraceRecord {
         arrival: Some(SimTime(arrival_us * 1_000_000)),
         pause: None,
+        completed: None,
         measured: None,
         device,
         request,
@@ -208,6 +209,7 @@ fn disksim_formats() {
     let semi = |think: u64, measured, request| TraceRecord {
         arrival: None,
         pause: Some(Span(think * 1_000_000)),
+        completed: None,
         measured: Some(Span(measured)),
         device: 0,
         request,
@@ -366,6 +368,7 @@ fn srt_records() {
     let record = |arrival, measured, device, request| TraceRecord {
         arrival: Some(SimTime(arrival)),
         pause: None,
+        completed: None,
         measured: Some(Span(measured)),
         device,
         request,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 
 use traxtent_units::{SimTime, Span};
-use traxtent_workload::trace::{DETECT_BYTES, GapSuspicion, detect};
+use traxtent_workload::trace::{DETECT_BYTES, GapSuspicion, LOG_COLUMNS, detect};
 use traxtent_workload::{
     NextStep, Replay, ReplayPace, RequestSource, TraceError, TraceFormat, TraceOptions, TraceReader,
 };
@@ -128,6 +128,16 @@ fn replay_paces() {
     assert_eq!(
         replay(TraceFormat::Msr, measured, ReplayPace::SemiClosed).unwrap(),
         [0.0, 9.0, 14.0, 26.0]
+    );
+    // Pauses of a log, whose measured times are those of another drive: 3 ms and 0.5 ms.
+    let row = |number, issued, completed| {
+        format!("{number},0,read,0,8,8,{issued},0,{completed},0,0,0,0,0,0,0,0,0,media,4\n")
+    };
+    let rows = [row(0, "0", "2"), row(1, "5", "6"), row(2, "6.5", "7")].concat();
+    let log = format!("{LOG_COLUMNS}\n{rows}");
+    assert_eq!(
+        replay(TraceFormat::RequestLog, &log, ReplayPace::SemiClosed).unwrap(),
+        [0.0, 8.0, 13.5]
     );
     // Without measured times: at the recorded distance, but not before the completion.
     assert_eq!(

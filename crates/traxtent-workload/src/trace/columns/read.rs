@@ -274,6 +274,7 @@ impl<'a> Row<'a> {
         let record = TraceRecord {
             arrival: None,
             pause,
+            completed: None,
             measured,
             device: 0,
             request: self.request(drive)?,
