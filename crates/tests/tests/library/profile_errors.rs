@@ -52,6 +52,19 @@ fn values_are_set_by_their_paths() {
     assert_ne!(fewer.geometry, base().geometry);
 }
 
+/// Does the error for a word without quotes name its key, even if it begins like true or false?
+#[test]
+fn words_without_quotes_name_their_key() {
+    let text = builtin::text("atlas10k2").unwrap();
+    let (start, rest) = text.split_once("\nrpm = ").unwrap();
+    let (_, end) = rest.split_once('\n').unwrap();
+    for word in ["fast", "tall", "slow", "15000;"] {
+        let changed = format!("{start}\nrpm = {word}\n{end}");
+        let error = Profile::from_toml(&changed).unwrap_err().to_string();
+        assert!(error.contains("rpm: expected a number"), "{word}: {error}");
+    }
+}
+
 /// Can SCSI properties be set on a profile that does not state them, and do they survive a round
 /// trip through text? Does setting a default value leave the profile unchanged? Are SCSI values out
 /// of bounds refused?

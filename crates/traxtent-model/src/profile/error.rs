@@ -94,8 +94,13 @@ pub(super) fn in_words(message: &str) -> String {
     if let Some((start, _)) = message.split_once("expected struct ") {
         return format!("{start}expected a table");
     }
-    // The TOML reader says this of any value that it cannot read, such as `15000;`.
-    if message.starts_with("string values must be quoted") {
+    // `SeekSpec` is the only table whose keys depend on one of them.
+    if message.ends_with("expected internally tagged enum SeekSpec") {
+        return "expected a table with `curve` and its values, texts in quotes, such as \
+                {curve = \"constant\", ms = 5.0}"
+            .to_owned();
+    }
+    if is_unreadable(&message) {
         return "expected a number, true, false, or a text in quotes, with nothing after it"
             .to_owned();
     }
@@ -108,6 +113,12 @@ pub(super) fn in_words(message: &str) -> String {
     }
 }
 
+/// Returns whether the TOML reader cannot read a value. It says the first of any such value, such as
+/// `15000;`, and the second if the value begins like true or false.
+fn is_unreadable(message: &str) -> bool {
+    message.starts_with("string values must be quoted") || message.starts_with("invalid boolean")
+}
+
 impl ProfileError {
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ProfileError {
         let offset = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -116,9 +127,13 @@ impl ProfileError {
             .filter(|&&b| b == b'\n')
             .count()
             + 1;
-        ProfileError::Syntax {
-            line,
-            message: in_words(error.message()),
-        }
+        let message = in_words(error.message());
+        let line_text = text.lines().nth(line - 1).unwrap_or_default();
+        let key = line_text.split_once('=').map(|(key, _)| key.trim());
+        let message = match key.filter(|_| is_unreadable(error.message())) {
+            Some(key) => format!("{key}: {message}"),
+            None => message,
+        };
+        ProfileError::Syntax { line, message }
     }
 }
