@@ -8,6 +8,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{DrawResult, FONT};
 use super::colours;
+use super::marker::Marker;
 use super::scale::Scale;
 
 pub(super) const INK: RGBColor = rgb(colours::INK.light);
@@ -38,6 +39,8 @@ pub(super) struct Axis<'a> {
 /// An entry of a legend.
 pub(super) enum LegendEntry<'a> {
     Line(usize, &'a str),
+    /// A line with the marks of its points.
+    MarkedLine(usize, Marker, &'a str),
     Dashes(usize, &'a str),
     Dot(usize, &'a str),
     Bar(usize, &'a str),
@@ -111,6 +114,13 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
                     self.area
                         .draw(&PathElement::new(line, self.stroke(*colour)))?;
+                    name
+                }
+                LegendEntry::MarkedLine(colour, marker, name) => {
+                    let line = vec![(x, middle), (x + self.px(24.0), middle)];
+                    self.area
+                        .draw(&PathElement::new(line, self.stroke(*colour)))?;
+                    self.marker((x + self.px(12.0), middle), *colour, *marker)?;
                     name
                 }
                 LegendEntry::Dashes(colour, name) => {
@@ -319,7 +329,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Converts a point of the axes to a position on this area.
-    fn place(&self, plane: &ChartArea<'a, DB>, at: (f64, f64)) -> (i32, i32) {
+    pub(super) fn place(&self, plane: &ChartArea<'a, DB>, at: (f64, f64)) -> (i32, i32) {
         let (x, y) = plane.backend_coord(&at);
         let (left, top) = self.area.get_base_pixel();
         (x - left, y - top)
@@ -387,6 +397,7 @@ impl<'a> LegendEntry<'a> {
     fn name(&self) -> &'a str {
         match self {
             LegendEntry::Line(_, name)
+            | LegendEntry::MarkedLine(_, _, name)
             | LegendEntry::Dashes(_, name)
             | LegendEntry::Dot(_, name)
             | LegendEntry::Bar(_, name)
@@ -402,7 +413,7 @@ pub(super) type DrawnHeight<DB> =
 type PlaneResult<'a, DB> =
     Result<ChartArea<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-fn colour_of(index: usize) -> ShapeStyle {
+pub(super) fn colour_of(index: usize) -> ShapeStyle {
     data(index).filled()
 }
 

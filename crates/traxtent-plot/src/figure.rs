@@ -24,7 +24,9 @@ pub fn inline(
 ) -> Result<Inline, DrawError> {
     let marked = MarkedPanel::of(&figure.panels[index], index, spec);
     let key = |sign| match sign {
-        LegendEntry::Line(colour, name) | LegendEntry::Dashes(colour, name) => Key {
+        LegendEntry::Line(colour, name)
+        | LegendEntry::MarkedLine(colour, _, name)
+        | LegendEntry::Dashes(colour, name) => Key {
             class: "line",
             colour: Some(colour),
             name: name.to_owned(),

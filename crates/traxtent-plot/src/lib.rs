@@ -14,6 +14,8 @@ mod distribution;
 #[cfg(all(feature = "draw", feature = "lab"))]
 mod figure;
 #[cfg(feature = "draw")]
+mod marker;
+#[cfg(feature = "draw")]
 mod pictures;
 #[cfg(feature = "draw")]
 mod scale;

@@ -1,5 +1,6 @@
 //! Throughput and response times over the values of a parameter: two charts, one above the other,
-//! so that they remain readable on a narrow screen.
+//! so that they remain readable on a narrow screen. Series differ in colour and in their marks, for
+//! print without colours.
 
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ use plotters::prelude::*;
 use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, LegendEntry, ScaledArea, plain};
 use super::colours;
+use super::marker::Marker;
 use super::scale::Scale;
 use super::{Sweep, SweepPoint, SweepSeries};
 
@@ -50,9 +52,11 @@ impl Picture for Sweep {
         let colours = colours::of_names(self.series.iter().map(|series| series.name.as_str()));
         let mut top = sheet.title(&self.title)?;
         if self.series.len() > 1 {
-            let series = self.series.iter().zip(&colours);
+            let series = self.series.iter().zip(&colours).enumerate();
             let signs: Vec<LegendEntry<'_>> = series
-                .map(|(series, colour)| LegendEntry::Line(*colour, &series.name))
+                .map(|(index, (series, colour))| {
+                    LegendEntry::MarkedLine(*colour, Marker::of_series(index), &series.name)
+                })
                 .collect();
             top = sheet.legend(top + 12.0, 16.0, &signs)?;
         }
@@ -113,7 +117,7 @@ impl Chart {
         };
         let ends = figure.ends();
         let mut plane = sheet.axes_on(top + 6.0, &x, &y, (parameter, figure))?;
-        for (series, colour) in sweep.series.iter().zip(colours) {
+        for (index, (series, colour)) in sweep.series.iter().zip(colours).enumerate() {
             for (is_dashed, of) in self.figures {
                 let point = |point: &SweepPoint| (point.value, of(point).max(ends.start));
                 let points: Vec<(f64, f64)> = series.points.iter().map(point).collect();
@@ -122,7 +126,7 @@ impl Chart {
                 } else {
                     sheet.curve(&mut plane, *colour, &points)?;
                 }
-                sheet.dots(&mut plane, *colour, &points)?;
+                sheet.markers(&plane, *colour, Marker::of_series(index), &points)?;
             }
         }
         Ok(())
@@ -242,5 +246,29 @@ mod tests {
         let place = |text: &str| several.find(text).unwrap_or_else(|| panic!("{text}"));
         assert!(place("fcfs") < place("throughput") && place("sptf") < place("throughput"));
         assert!(place("queue.depth") > place("throughput"));
+    }
+
+    /// Do the marks of six series have six shapes, in the legend and in both charts?
+    #[test]
+    fn series_have_shapes_of_their_own() {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let shapes = |count: usize| {
+            let svg = sweep(&names[..count]).svg().unwrap();
+            ["<circle", "<polygon", "<polyline"].map(|shape| svg.matches(shape).count())
+        };
+        // A series has 4 points with 3 figures, and a mark in the legend. A ring is two circles, a
+        // cross two lines. Curves are lines too.
+        let marks = 4 * 3 + 1;
+        let added = |count: usize| {
+            let (more, fewer) = (shapes(count), shapes(count - 1));
+            [more[0] - fewer[0], more[1] - fewer[1]]
+        };
+        assert_eq!(shapes(2)[..2], [marks, marks], "a circle and a square");
+        assert_eq!(added(3), [0, marks], "a triangle");
+        assert_eq!(added(4), [0, 0], "a cross");
+        assert_eq!(added(5), [2 * marks, 0], "a ring");
+        assert_eq!(added(6), [0, marks], "a triangle that points down");
+        let lines = |count: usize| shapes(count)[2] - shapes(count - 1)[2];
+        assert_eq!(lines(4) - lines(3), 2 * marks);
     }
 }
