@@ -18,7 +18,7 @@ use crate::data_file::{Cell, Column, DataFile, Kind, is_parquet, write_cell};
 use crate::error::{Result, RunError};
 use crate::labels::LabelColumns;
 use crate::observer::Observer;
-use crate::run::{Case, SimulationRun, execute, name_case, runs_with_cases};
+use crate::run::{Case, SimulationRun, execute, name_case, name_drive};
 use crate::summary::Summary;
 
 /// A request log that is being written.
@@ -154,23 +154,69 @@ impl Log {
 }
 
 /// Runs simulations one after another, and logs their requests, except those of the warm-up.
+/// Returns the summaries of each case's runs, or the error of the first of them whose input is
+/// invalid, as [`run_each`](crate::run_each) does. The log has the requests of the other cases.
+///
+/// Rows cannot be withdrawn. If there are several cases, the requests of a trace are therefore
+/// checked against the drives of each case before its first row.
 ///
 /// # Errors
-/// Returns an error if a run fails, or if the log cannot be written.
-pub fn run_logged(cases: &[Case], mut log: Log, observer: &dyn Observer) -> Result<Vec<Summary>> {
+/// Returns an error if the only case fails, if a case fails after its first row, if a file cannot
+/// be used, or if the observer stops the runs.
+pub fn run_logged(
+    cases: &[Case],
+    mut log: Log,
+    observer: &dyn Observer,
+) -> Result<Vec<Result<Vec<Summary>>>> {
+    let mut results = Vec::new();
+    for case in cases {
+        let mut has_rows = false;
+        results.push(match log_case(case, &mut log, &mut has_rows, cases, observer) {
+            Err(RunError::Input(line)) if cases.len() > 1 => {
+                let error = name_case(RunError::Input(line), case, cases);
+                if has_rows {
+                    return Err(RunError::input(format!(
+                        "{error}; the log already has requests of this case, so no other case is \
+                         reported; omit --log to report them"
+                    )));
+                }
+                Err(error)
+            }
+            result => Ok(result?),
+        });
+    }
+    if results.iter().any(Result::is_ok) {
+        log.finish()?;
+    }
+    Ok(results)
+}
+
+/// Runs the simulations of a case, and logs their requests. Sets `has_rows` before the first row.
+fn log_case(
+    case: &Case,
+    log: &mut Log,
+    has_rows: &mut bool,
+    cases: &[Case],
+    observer: &dyn Observer,
+) -> Result<Vec<Summary>> {
+    if cases.len() > 1 {
+        for run in &case.runs {
+            run.check_trace(observer)
+                .map_err(|error| name_drive(error, case))?;
+        }
+    }
     let mut summaries = Vec::new();
-    for (case, run) in runs_with_cases(cases) {
+    for run in &case.runs {
         log.begin_run(case, run);
         let mut written = Ok(());
         let summary = execute(case, run, observer, |outcome| {
+            *has_rows = true;
             written = log.row(outcome);
             written.is_ok()
-        });
-        let summary = summary.map_err(|error| name_case(error, case, cases))?;
+        })?;
         written?;
         summaries.push(summary);
     }
-    log.finish()?;
     Ok(summaries)
 }
 

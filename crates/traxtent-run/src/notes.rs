@@ -1,5 +1,7 @@
-//! Notes about settings that have no effect, and drives that are not used.
+//! Notes about settings that have no effect, queues that are shorter than the workload, and drives
+//! that are not used.
 
+use traxtent_model::profile::Scheduler;
 use traxtent_units::Count;
 use traxtent_workload::{ArrivalModel, ReplayPace};
 
@@ -7,13 +9,15 @@ use crate::run::{Case, SimulationRun};
 use crate::target::NamedDrive;
 use crate::workload::Workload;
 
-/// Returns notes about settings that have no effect, and about drives that the workload does not
-/// use. Each note occurs once.
+/// Returns notes about settings that have no effect, about workloads with more outstanding requests
+/// than the drive's queue holds, and about drives that the workload does not use. Each note occurs
+/// once.
 pub fn case_notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {
-        let found = [idle_setting(group).map(str::to_owned), idle_drives(group)];
-        for note in found.into_iter().flatten() {
+        let idle = idle_setting(group).map(str::to_owned);
+        let queue = idle.or_else(|| short_queue(group));
+        for note in [queue, idle_drives(group)].into_iter().flatten() {
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -53,6 +57,45 @@ fn idle_setting(cases: &[Case]) -> Option<&'static str> {
     (scheduler && runs.all(has_one_outstanding)).then_some(ONE_OUTSTANDING)
 }
 
+/// Returns the note about a drive whose queue is shorter than the number of outstanding requests, of
+/// the case with the most. There is none if the queue's depth is varied, or if the host also orders
+/// the requests or sends one at a time.
+fn short_queue(cases: &[Case]) -> Option<String> {
+    let depth = |case: &Case| case.runs[0].machine.drives[0].profile.queue.depth;
+    if cases.iter().any(|case| depth(case) != depth(&cases[0])) {
+        return None;
+    }
+    let (most, machine) = cases
+        .iter()
+        .filter_map(|case| Some((fixed_outstanding(&case.runs[0])?, &case.runs[0].machine)))
+        .max_by_key(|(outstanding, _)| *outstanding)?;
+    let drive = &machine.drives[0];
+    let depth = drive.profile.queue.depth;
+    let host_is_plain = drive
+        .profile
+        .host
+        .is_none_or(|host| host.scheduler == Scheduler::Fcfs && !host.one_at_a_time);
+    (most > depth && host_is_plain && machine.arrays().is_empty()).then(|| {
+        format!(
+            "{}: {most} requests are outstanding, but queue.depth is {depth}: the others wait in \
+             the host, in order of arrival, so that more than {depth} do not increase the \
+             throughput; for a longer queue, add --set queue.depth={most}",
+            drive.name
+        )
+    })
+}
+
+/// Returns the number of outstanding requests of a closed synthetic workload.
+fn fixed_outstanding(run: &SimulationRun) -> Option<u32> {
+    match &run.workload {
+        Workload::Drawn(spec) => match spec.pace {
+            ArrivalModel::Closed { outstanding, .. } => Some(outstanding),
+            ArrivalModel::Open { .. } => None,
+        },
+        Workload::Synthio(_) | Workload::Trace(_) | Workload::Supplied(_) => None,
+    }
+}
+
 /// Returns whether a run certainly never has several requests outstanding. Returns false for a
 /// trace at its default pace, since that depends on the file.
 fn has_one_outstanding(run: &SimulationRun) -> bool {
@@ -76,10 +119,7 @@ fn idle_drives(cases: &[Case]) -> Option<String> {
         return None;
     };
     let machine = &run.machine;
-    let arrays = machine
-        .system
-        .as_ref()
-        .map_or(&[][..], |system| &system.arrays);
+    let arrays = machine.arrays();
     let (first, count, remedy) = match arrays {
         [] => (
             &machine.drives[0].name,

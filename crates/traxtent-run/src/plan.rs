@@ -170,6 +170,17 @@ impl SimulationRun {
         (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
     }
 
+    /// Checks that a key of `--set` exists, for another option that names it.
+    ///
+    /// # Errors
+    /// Returns an error if neither the drives nor the workload have such a key.
+    pub fn check_key(&self, key: &str) -> Result<()> {
+        match key.strip_prefix("workload.") {
+            Some(key) => self.workload.check_key(key),
+            None => self.machine.check_key(key),
+        }
+    }
+
     /// Checks that the summary has a request.
     ///
     /// # Errors

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use traxtent_disksim::ParamError;
+use traxtent_model::drive::Drive;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::SimTime;
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
-    Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceFormat, TraceOptions,
-    WorkloadSpec,
+    Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceError, TraceFormat,
+    TraceOptions, WorkloadSpec,
 };
 
 use crate::error::{Result, RunError};
@@ -93,6 +94,9 @@ pub struct TracePlan {
     pub speed: Option<f64>,
     /// The only device of the trace whose requests are replayed; `None` replays all.
     pub device: Option<u32>,
+    /// Whether the user can add drives for further devices of the trace (`--drive`). The error for
+    /// a trace of several devices then suggests it.
+    pub can_add_drives: bool,
 }
 
 /// Returns all runs with their cases, in the order of the results.
@@ -207,10 +211,15 @@ pub fn execute(
         Ok(mut host) => run.simulate(&mut host, observer, sink),
         Err(error) => Err(error),
     };
-    simulated.map_err(|error| match &case.drive {
+    simulated.map_err(|error| name_drive(error, case))
+}
+
+/// Prefixes an error of a case with a drive.
+pub(crate) fn name_drive(error: RunError, case: &Case) -> RunError {
+    match case.drive {
         Some(_) => error.within(case.name()),
         None => error,
-    })
+    }
 }
 
 impl SimulationRun {
@@ -295,7 +304,39 @@ impl SimulationRun {
         let mut source = self.trace.open(path, &self.machine)?;
         let summary = self.simulate_source(host, &mut source, observer, sink);
         source.records().warn(observer);
-        summary.map_err(|error| simulation_error(path, &error))
+        summary.map_err(|error| self.trace.simulation_error(path, &error))
+    }
+
+    /// Checks, without a simulation, that the drives can serve every request of a trace. Does nothing
+    /// for other workloads, for standard input, which can be read only once, and for arrays.
+    ///
+    /// # Errors
+    /// Returns an error if a drive would refuse a request, if the trace is invalid or cannot be
+    /// read, or if the observer stops the check.
+    pub(crate) fn check_trace(&self, observer: &dyn Observer) -> Result<()> {
+        let path = match &self.workload {
+            Workload::Trace(path) if path != Path::new("-") => path,
+            _ => return Ok(()),
+        };
+        let host = self.machine.host()?;
+        let drives: Vec<&Drive> = host.drives().collect();
+        if !self.machine.arrays().is_empty() {
+            return Ok(());
+        }
+        let failed = |error: &SimulateError| self.trace.simulation_error(path, error);
+        let records = self.trace.open(path, &self.machine)?.into_records();
+        for (number, record) in (1..).zip(records) {
+            let record = record.map_err(|error| failed(&SimulateError::Source(error)))?;
+            // A drive that does not exist is left to the simulation.
+            let drive = drives.get(record.device as usize);
+            drive
+                .map_or(Ok(()), |drive| drive.check(&record.request))
+                .map_err(|error| failed(&SimulateError::Request { number, error }))?;
+            if number.is_multiple_of(OBSERVED_REQUESTS) && observer.stop() {
+                return Err(RunError::Stopped);
+            }
+        }
+        Ok(())
     }
 
     /// Simulates all requests of a source, instead of the workload, on a host. `sink` receives each
@@ -450,6 +491,21 @@ impl TracePlan {
         }))
     }
 
+    /// Converts the error of the trace's simulation like [`simulation_error`], and suggests `--drive`
+    /// if that option can be used.
+    fn simulation_error(&self, path: &Path, error: &SimulateError) -> RunError {
+        match error {
+            SimulateError::Source(TraceError::OtherDevice { .. })
+            | SimulateError::Device { .. }
+                if self.can_add_drives =>
+            {
+                let hint = "--drive adds a drive, --device selects a device";
+                RunError::at(path.display(), format!("{error} ({hint})"))
+            }
+            _ => simulation_error(path, error),
+        }
+    }
+
     /// Returns the command's option for the first setting that differs from the default.
     pub fn first_option(&self) -> Option<&'static str> {
         let given = [
@@ -486,7 +542,7 @@ pub fn simulation_error(path: &Path, error: &SimulateError) -> RunError {
         SimulateError::Source(error) => trace_error(path, error),
         SimulateError::Device { .. } => RunError::at(
             path.display(),
-            format!("{error} (--drive adds one, --device selects one)"),
+            format!("{error} (--device selects a device)"),
         ),
         SimulateError::Overloaded { .. } => RunError::at(
             path.display(),

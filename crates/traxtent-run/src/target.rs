@@ -13,11 +13,11 @@ use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError, nearest_name};
 use traxtent_sim::Host;
-use traxtent_units::Span;
+use traxtent_units::{Span, system_message};
 use traxtent_workload::trace::{DETECT_BYTES, detect};
 use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
-use crate::error::{Result, RunError};
+use crate::error::{FileProblem, Result, RunError};
 use crate::input;
 use crate::observer::Observer;
 
@@ -93,7 +93,7 @@ impl From<NamedDrive> for Machine {
 }
 
 impl Machine {
-    fn arrays(&self) -> &[SystemArray] {
+    pub(crate) fn arrays(&self) -> &[SystemArray] {
         self.system.as_ref().map_or(&[], |system| &system.arrays)
     }
 
@@ -253,8 +253,7 @@ impl Machine {
                     (_, "host.scheduler") => scheduler_hint(value, true),
                     _ => None,
                 };
-                let hint = meant.map(|known| format!("; did you mean {known}?"));
-                let what = format!("{error}{}", hint.unwrap_or_default());
+                let what = format!("{error}{}", did_you_mean(meant));
                 RunError::at(format!("--set {key}={value}"), what)
             })?;
             *drive = if key.starts_with("geometry") {
@@ -265,6 +264,22 @@ impl Machine {
                     ..drive.clone()
                 }
             };
+        }
+        Ok(())
+    }
+
+    /// Checks that each drive has a figure, for an option that names only the figure's path.
+    ///
+    /// # Errors
+    /// Returns an error if a drive has no such figure.
+    pub fn check_key(&self, key: &str) -> Result<()> {
+        for drive in &self.drives {
+            // An unknown key is found before the value is parsed, so any value serves.
+            let changed = drive.profile.with_value(key, "1");
+            if let Err(error @ ProfileError::UnknownKey { .. }) = changed {
+                let hint = did_you_mean(meant_key(key, &drive.profile));
+                return Err(RunError::input(format!("{error}{hint}")));
+            }
         }
         Ok(())
     }
@@ -322,12 +337,23 @@ fn load_disksim(
 ) -> Result<Machine> {
     let text = fs::read(file).map_err(|error| RunError::file(file, &error))?;
     let files = RefCell::new(vec![file.to_owned()]);
+    let unreadable = RefCell::new(None);
     let sources = |path: &str| {
         files.borrow_mut().push(path.into());
-        fs::read(path).map_err(|error| error.to_string())
+        fs::read(path).map_err(|error| {
+            let why = system_message(&error);
+            unreadable.replace(Some((PathBuf::from(path), error)));
+            why
+        })
     };
-    let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
-        .map_err(RunError::input)?;
+    let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources);
+    // A file that cannot be read ends the import, so the error is about that file.
+    let system = system.map_err(|error| match unreadable.take() {
+        Some((path, cause)) => {
+            RunError::Io(FileProblem::new(error.to_string(), &path, Some(&cause)))
+        }
+        None => RunError::input(error),
+    })?;
     for warning in &system.warnings {
         observer.warn(&warning.to_string());
     }
@@ -471,6 +497,11 @@ fn line_of(text: &str, path: &str) -> usize {
         .iter()
         .filter(|&&byte| byte == b'\n')
         .count()
+}
+
+/// Returns the end of an error that suggests another name; empty if there is none.
+fn did_you_mean(meant: Option<String>) -> String {
+    meant.map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
 /// Returns the key of `--set` that the user most probably meant: a key of the profile whose last

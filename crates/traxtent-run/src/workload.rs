@@ -114,6 +114,17 @@ impl Workload {
         }
     }
 
+    /// Checks that the workload has a key, for an option that names only the key.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such key, or if it cannot be set in this kind of workload.
+    pub fn check_key(&self, key: &str) -> Result<()> {
+        match (self, self.clone().set(key, "1")) {
+            (Workload::Drawn(_), _) if is_workload_key(key) => Ok(()),
+            (_, result) => result,
+        }
+    }
+
     /// Returns whether a seed determines the requests.
     pub fn is_seeded(&self) -> bool {
         matches!(self, Workload::Drawn(_) | Workload::Synthio(_))
@@ -152,8 +163,12 @@ fn is_line(text: &str) -> bool {
 /// is missing or misspelt.
 fn has_key(text: &str) -> bool {
     let keys = text.split(',').filter_map(|part| part.split_once('='));
-    let is_known = |key: &str| WORKLOAD_KEYS.iter().any(|(known, _)| *known == key);
-    keys.map(|(key, _)| key.trim()).any(is_known)
+    keys.map(|(key, _)| key.trim()).any(is_workload_key)
+}
+
+/// Returns whether a text is a key of the grammar.
+fn is_workload_key(key: &str) -> bool {
+    WORKLOAD_KEYS.iter().any(|(known, _)| *known == key)
 }
 
 /// The records of a trace file, mapped to the drives of a machine.
@@ -326,8 +341,7 @@ pub fn trace_error(path: &Path, error: &TraceError) -> RunError {
     let file = path;
     let path = path.display();
     if let TraceError::OtherDevice { .. } = error {
-        let hint = "--drive adds a drive, --device selects a device";
-        return RunError::at(path, format!("{error} ({hint})"));
+        return RunError::at(path, format!("{error} (--device selects a device)"));
     }
     let TraceError::At {
         format,

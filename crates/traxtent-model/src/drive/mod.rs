@@ -547,8 +547,12 @@ impl Drive {
             && matches!(self.arm, Arm::Free)
     }
 
-    /// Returns an error if the drive cannot serve a request.
-    pub(crate) fn check(&self, request: &Request) -> Result<(), RequestError> {
+    /// Checks that the drive can serve a request.
+    ///
+    /// # Errors
+    /// Returns an error if the request is empty, if it ends after the last sector, or if it is a
+    /// flush of sectors.
+    pub fn check(&self, request: &Request) -> Result<(), RequestError> {
         let Request {
             lbn: Lbn(lbn),
             sectors,

@@ -78,6 +78,7 @@ impl TraceArguments {
             pace: self.replay,
             speed: self.speed,
             device: self.device,
+            can_add_drives: false,
         })
     }
 

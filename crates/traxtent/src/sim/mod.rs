@@ -7,9 +7,9 @@ mod report;
 use std::path::PathBuf;
 
 use traxtent_run::{
-    Case, Figures, Log, Machine, ResultsFile, RunError, Setting, Summary, SweepPlan, Workload,
-    case_notes, combinations, data_file, run_each, run_logged, runs_with_cases, simulation_facts,
-    total_requests,
+    Case, Figures, Log, Machine, ResultsFile, RunError, Setting, Summary, SweepPlan, TracePlan,
+    Workload, case_notes, combinations, data_file, run_each, run_logged, runs_with_cases,
+    simulation_facts, total_requests,
 };
 
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
@@ -186,16 +186,12 @@ struct Simulated {
 }
 
 /// Simulates all cases. A case that is refused, such as a drive that is too small for the trace,
-/// does not end the others, unless there is a log: a log has every request of every run.
+/// does not end the others, unless some of its requests are in a log already.
 fn simulate(cases: Vec<Case>, log: Option<Log>) -> Result<Simulated> {
     let progress = Progress::new("requests", total_requests(&cases));
     let results = match log {
         None => run_each(&cases, &progress)?,
-        Some(log) => {
-            let mut summaries = run_logged(&cases, log, &progress)?.into_iter();
-            let of_case = |case: &Case| Ok(summaries.by_ref().take(case.runs.len()).collect());
-            cases.iter().map(of_case).collect()
-        }
+        Some(log) => run_logged(&cases, log, &progress)?,
     };
     let mut simulated = Simulated {
         cases: Vec::new(),
@@ -274,7 +270,10 @@ fn plan(args: &Args) -> Result<SweepPlan> {
         targets,
         more_drives: args.more.clone(),
         workload,
-        trace: args.trace.plan()?,
+        trace: TracePlan {
+            can_add_drives: args.drives.is_empty(),
+            ..args.trace.plan()?
+        },
         settings: Setting::parse_all(&args.set)?,
         seed: args.seed,
         seeds: args.seeds,

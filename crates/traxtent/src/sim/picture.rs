@@ -150,6 +150,9 @@ fn check_over(key: &str, cases: &[Case]) -> Result<()> {
     let first = match cases[0].set.iter().find(|(known, _)| known == key) {
         Some((_, value)) if cases.iter().any(|case| value_of(key, case) != value) => value,
         _ => {
+            if let Err(error) = cases[0].runs[0].check_key(key) {
+                return refuse(error.to_string());
+            }
             return refuse(format!(
                 "there are not several values; add them, such as --set {key}=1,2,4"
             ));

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use testkit::shared_data;
+
 use super::command::traxtent_in;
 
 /// Returns a DiskSim system of a disk and a generator of requests. The disk has 11 cylinders, and
@@ -139,7 +141,7 @@ fn an_existing_profile_is_refused_first() {
 }
 
 /// If a trace has requests for several devices but there is one drive, are the devices of the trace
-/// named?
+/// named? Is `--drive` suggested only where it adds a drive?
 #[test]
 fn a_trace_of_several_devices() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,6 +154,51 @@ fn a_trace_of_several_devices() {
     assert_eq!(answer.status, 2, "{}", answer.err);
     let says = "two.ascii: request 3 is for device 3, those before it are for device 5, and there is only one drive";
     assert!(answer.err.contains(says), "{}", answer.err);
+    let remedy = "(--drive adds a drive, --device selects a device)";
+    assert!(answer.err.contains(remedy), "{}", answer.err);
+
+    let log = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
+        queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,\
+        measured_ms\n\
+        0,0,read,0,8,8,0,0,5,5,0,0,0,0,0,5,0,0,media,5\n\
+        1,1,read,0,8,8,9,9,14,5,0,0,0,0,0,5,0,0,media,5\n";
+    fs::write(folder.path().join("log.csv"), log).unwrap();
+    for line in [
+        &["sim", "two.ascii", "--drives", "atlas10k,cheetah15k7"][..],
+        &["validate", "log.csv", "--drive", "atlas10k"],
+        &["calibrate", "atlas10k", "log.csv", "--out", "new.toml"],
+    ] {
+        let answer = traxtent_in(folder.path(), line);
+        assert_eq!(answer.status, 2, "{line:?}: {}", answer.err);
+        let is_clear = answer.err.contains("(--device selects a device)");
+        assert!(
+            is_clear && !answer.err.contains("--drive "),
+            "{line:?}: {}",
+            answer.err
+        );
+    }
+}
+
+/// Is the error for a file that DiskSim parameters refer to, and that is missing, the same as that
+/// for missing parameters, with the place of the reference?
+#[test]
+fn files_that_parameters_refer_to() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["parv", "diskspecs", "model", "seek"].map(|ending| format!("ibm18es.{ending}"));
+    for file in files.iter().map(String::as_str).chain(["statdefs"]) {
+        fs::copy(data.join(file), folder.path().join(file)).unwrap();
+    }
+    let line = ["sim", "disksim:ibm18es.parv", "random,count=9", "--quiet"];
+    let run = || traxtent_in(folder.path(), &line);
+    assert_eq!(run().status, 0, "{}", run().err);
+    for missing in ["ibm18es.seek", "ibm18es.model", "ibm18es.parv"] {
+        fs::remove_file(folder.path().join(missing)).unwrap();
+        let answer = run();
+        assert_eq!(answer.status, 3, "{missing}: {}", answer.err);
+        let end = format!("{missing}: No such file or directory\n");
+        assert!(answer.err.ends_with(&end), "{}", answer.err);
+    }
 }
 
 /// Is each error in a file or on the command line reported in one line that says where it is?

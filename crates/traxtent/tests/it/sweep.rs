@@ -109,6 +109,28 @@ fn a_log_is_not_mapped() {
     assert_eq!(run(&log, &[]), first);
 }
 
+/// Does a semi-closed replay of a log that has a trace's measured times reproduce the logged run,
+/// with the pauses of that run instead of ones from the other drive's times? Does `validate` do so
+/// by default?
+#[test]
+fn pauses_of_a_log_are_its_own() {
+    let data = testkit::shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    let (log, trace) = (log.to_str().unwrap(), data.join("atlas10k.trace"));
+    let drive = format!("disksim:{}", data.join("ibm18es.parv").display());
+    let run = |trace: &str, more: &[&str]| {
+        let result = json(&[&["sim", &drive, trace, "--json", "--quiet"], more].concat());
+        ["simulated_ms", "response_ms"].map(|key| result[key].clone())
+    };
+    let first = run(trace.to_str().unwrap(), &["--log", log]);
+    assert_eq!(run(log, &["--replay", "semi-closed"]), first);
+    let verdicts = json(&["validate", log, "--drive", &drive, "--json", "--quiet"]);
+    let (mean, expected) = (&verdicts[0]["mean_ms"], &first[1]["mean"]);
+    let difference = mean.as_f64().unwrap() - expected.as_f64().unwrap();
+    assert!(difference.abs() < 1e-6, "{mean} instead of {expected}");
+}
+
 /// Is a note printed for a sweep of schedulers or queue depths only if it has no effect? Does the
 /// note name the reason?
 #[test]
@@ -169,6 +191,33 @@ fn schedulers_without_a_choice() {
     }
 }
 
+/// Is there a note, with the depth and the remedy, if more requests are outstanding than the drive's
+/// queue holds? Is there none at the depth itself, or if the depth is varied?
+#[test]
+fn queues_shorter_than_the_workload() {
+    let run = |workload: &str, sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let line: Vec<&str> = ["sim", "atlas10k", workload]
+            .into_iter()
+            .chain(sets)
+            .collect();
+        let answer = traxtent(&line);
+        assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
+        answer.err
+    };
+    // The depth of the Atlas 10K is 64.
+    let closed = |outstanding: u32| format!("random,count=99,outstanding={outstanding}");
+    assert_eq!(run(&closed(64), &[]), "");
+    let note = run(&closed(65), &[]);
+    for says in ["65 requests", "queue.depth is 64", "--set queue.depth=65"] {
+        assert!(note.contains(says), "{note}");
+    }
+    let swept = run("random,count=99", &["workload.outstanding=1,16,128"]);
+    assert_eq!(swept.matches("--set queue.depth=128").count(), 1, "{swept}");
+    assert_eq!(run(&closed(65), &["queue.depth=1,64"]), "");
+    assert_eq!(run(&closed(65), &["host.scheduler=sstf"]), "");
+}
+
 /// Does a picture over a key have each row of the sweep, with the unit of the values on its axis?
 /// Are values that are not numbers in one unit refused before anything is simulated?
 #[test]
@@ -199,8 +248,11 @@ fn pictures_over_a_key() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    // A dot for the throughput, the mean and the percentile of each row.
-    assert_eq!(svg.matches("<circle").count(), 14 * 3);
+    // A mark for the throughput, the mean and the percentile of each row, and one in the legend. One
+    // scheduler has circles, the other squares.
+    for shape in ["<circle", "<polygon"] {
+        assert_eq!(svg.matches(shape).count(), 7 * 3 + 1, "{shape}");
+    }
     assert_eq!(run(&["workload.size=4KiB,8KiB"], "workload.size").status, 0);
     let svg = fs::read_to_string(&path).unwrap();
     assert!(svg.contains("workload.size, KiB"));
@@ -208,6 +260,9 @@ fn pictures_over_a_key() {
     for (sets, over, says) in [
         (&[schedulers, depths][..], "queue.scheduler", "not a number"),
         (&[depths], "queue.depth", "add them"),
+        (&[depths], "queue.dept", "did you mean queue.depth?"),
+        (&[depths], "drive", "drive is not a key of the profile"),
+        (&[depths], "workload.siez", "unknown key \"siez\""),
         (
             &["workload.outstanding=4"],
             "workload.outstanding",
@@ -351,6 +406,10 @@ fn refused() {
         ("mechanics.rmp=7200", "mechanics.rmp"),
         ("mechanics.rpm=fast", "fast"),
         ("mechanics.rpm=-1", "mechanics.rpm"),
+        (
+            "mechanics.seek={curve=three-point-curve,single_ms=1}",
+            "expected a table with `curve` and its values",
+        ),
         ("workload.siez=8", "siez"),
         ("workload.size=0", "size"),
         ("rpm", "expected KEY=VALUE"),

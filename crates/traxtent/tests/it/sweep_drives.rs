@@ -123,7 +123,12 @@ fn drives_that_are_too_small() {
         traxtent(&[&["sim", "--drives", drives, &trace], more].concat())
     };
     let drives = "cheetah15k7,atlas10k,generic-20tb";
-    for (more, is_json) in [(&["--summary", &summary][..], false), (&["--json"], true)] {
+    let log = file("log.csv");
+    for (more, is_json) in [
+        (&["--summary", &summary][..], false),
+        (&["--json"], true),
+        (&["--log", &log], false),
+    ] {
         let answer = run(drives, more);
         assert_eq!(answer.status, 1, "{}", answer.err);
         let lines: Vec<&str> = answer.err.lines().collect();
@@ -145,17 +150,26 @@ fn drives_that_are_too_small() {
         assert_eq!(rows, ["cheetah15k7", "generic-20tb"]);
     }
     assert_eq!(fs::read_to_string(&summary).unwrap().lines().count(), 3);
+    // The log has the two requests on each of the other drives, and none on the Atlas 10K.
+    let rows = fs::read_to_string(&log).unwrap();
+    let of_drive = |name: &str| rows.lines().filter(|row| row.starts_with(name)).count();
+    let counts = ["cheetah15k7,", "atlas10k,", "generic-20tb,"].map(of_drive);
+    assert_eq!((counts, rows.lines().count()), ([2, 0, 2], 5));
     // One row of a sweep is still a row.
     let answer = run("atlas10k,cheetah15k7", &["--json"]);
     assert!(answer.out.starts_with("[\n"), "{}", answer.out);
-    let answer = run("atlas10k,ibm18es", &[]);
-    assert_eq!(
-        (answer.status, answer.out.as_str()),
-        (2, ""),
-        "{}",
-        answer.err
-    );
-    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    fs::remove_file(&log).unwrap();
+    for more in [&[][..], &["--log", &log]] {
+        let answer = run("atlas10k,ibm18es", more);
+        assert_eq!(
+            (answer.status, answer.out.as_str()),
+            (2, ""),
+            "{}",
+            answer.err
+        );
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+    assert!(!fs::exists(&log).unwrap());
 }
 
 /// Is there one warning, even with `--quiet`, if a trace has requests for devices that the
