@@ -480,7 +480,9 @@ fn one_clear_line() {
         (
             &["map", "semicolon.toml"],
             2,
-            &[&format!("semicolon.toml:{rpm}: expected a number, true")],
+            &[&format!(
+                "semicolon.toml:{rpm}: rpm: expected a number, true"
+            )],
         ),
         (&["map", "kind.toml"], 2, &["expected a number\n"]),
         (
