@@ -440,8 +440,8 @@ impl ReceiptStatistics {
     }
 
     /// Returns the deviations from the model's response times that make a run untrustworthy, and
-    /// notes on deviations that the verdict accepts because the kind of request is rare, or takes no
-    /// time in the model and adds little to that of all.
+    /// notes on deviations that the verdict accepts because the kind of request is rare, or takes
+    /// no time in the model and adds little to that of all.
     fn deviations(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut notes) = (Vec::new(), Vec::new());
         let requests = self.modelled.count();
@@ -925,8 +925,8 @@ mod tests {
         );
     }
 
-    /// Are flushes that have nothing to write judged by what they add to the time of all requests, as
-    /// on a drive without a write cache?
+    /// Are flushes that have nothing to write judged by what they add to the time of all requests,
+    /// as on a drive without a write cache?
     #[test]
     fn immediate_flushes_are_judged_by_their_share() {
         let commits = |late_us: f64| {
