@@ -265,12 +265,6 @@ impl StackTarget {
                         "trap 'losetup --detach \"$DISK\"' EXIT".to_owned(),
                     ],
                 };
-                // Some kernels do not look for partitions on loop devices.
-                let program = |step: &&mut Step| PARTITIONERS.contains(&step.program);
-                if let Some(step) = recipe.steps.iter_mut().find(program) {
-                    let add = "test -e \"${DISK}p1\" || partx --add \"$DISK\"";
-                    step.commands.push(add.to_owned());
-                }
                 recipe.steps.insert(0, attach);
             }
             Node::Elsewhere if devices[0].starts_with("/dev/DISK") => {
@@ -284,9 +278,6 @@ impl StackTarget {
         }
     }
 }
-
-/// The programs that create partitions.
-const PARTITIONERS: [&str; 3] = ["sfdisk", "parted", "sgdisk"];
 
 /// Returns the `n`-th of A, B, …, Z, AA, …, which distinguish placeholder names; 0 gives A.
 fn letters(n: u32) -> String {

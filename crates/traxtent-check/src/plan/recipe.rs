@@ -270,6 +270,7 @@ impl<'a> RecipeBuilder<'a> {
         if devices.iter().any(|device| is_udev_link(device)) {
             commands.push("udevadm settle".to_owned());
         }
+        commands.extend(devices.iter().map(|device| announce_partition(device)));
         let what = format!(
             "One partition, from LBN {}: {}",
             site.lbns.start.0, site.why
@@ -710,6 +711,17 @@ fn first_partition(device: &str) -> String {
     format!("{device}{p}1")
 }
 
+/// Returns the command that tells the kernel of a new partition. The partitioning programs only ask
+/// the kernel to read the table again, which it refuses for loop devices without partition scanning,
+/// and for all loop devices in some kernels. If the kernel has the partition, a failure of `partx`
+/// does not end the script: udev may be reading the same table.
+fn announce_partition(device: &str) -> String {
+    format!(
+        "partx --update {device} || test -b {}",
+        first_partition(device)
+    )
+}
+
 fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y > 0 {
@@ -736,6 +748,10 @@ mod tests {
             ("\"$DISK\"", "\"${DISK}p1\""),
         ] {
             assert_eq!(first_partition(device), partition);
+            assert_eq!(
+                announce_partition(device),
+                format!("partx --update {device} || test -b {partition}")
+            );
         }
     }
 }

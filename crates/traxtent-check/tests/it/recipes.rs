@@ -129,6 +129,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("sfdisk", "sfdisk"),
     ("parted", "parted"),
     ("sgdisk", "sgdisk"),
+    ("partx", "partx"),
     ("mdadm", "mdadm"),
     ("lvm", "lvm"),
     ("cryptsetup", "cryptsetup"),

@@ -18,10 +18,10 @@ use crate::command::traxtent_in;
 const MIB: u64 = 1 << 20;
 
 /// A loop device that is detached after the test.
-struct Loop(PathBuf);
+pub(crate) struct Loop(PathBuf);
 
 impl Loop {
-    fn attach(image: &Path) -> Option<Loop> {
+    pub(crate) fn attach(image: &Path) -> Option<Loop> {
         let arguments = ["--find", "--show"];
         let shown = Command::new("losetup").args(arguments).arg(image).output();
         let shown = shown.ok().filter(|shown| shown.status.success())?;
@@ -29,13 +29,15 @@ impl Loop {
         Some(Loop(device.trim().into()))
     }
 
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0.to_str().expect("it is plain")
     }
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        // The kernel keeps partitions that `partx` added.
+        let _ = Command::new("partx").arg("--delete").arg(&self.0).output();
         let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
     }
 }

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 use std::process::Command;
 
 use crate::command::{prints, traxtent, traxtent_in};
+use crate::guard::Loop;
 
 /// Is a drive's recipe a script, with the list of bad blocks in the requested directory?
 #[test]
@@ -123,8 +125,10 @@ fn links_of_udev() {
         found.unwrap_or_else(|| panic!("{start}: {}", answer.out))
     };
     let test = position(&format!("test -b {drive}-part1 || "));
+    let announce = position(&format!("partx --update {drive} || test -b {drive}-part1"));
     assert!(position("sfdisk ") < position("udevadm settle"));
-    assert!(position("udevadm settle") < test);
+    assert!(position("udevadm settle") < announce);
+    assert!(announce < test);
     assert_eq!(position("mke2fs "), test + 1);
     assert!(lines[test + 1].contains(&format!(" {drive}-part1 ")));
     let answer = std::process::Command::new("sh")
@@ -164,6 +168,52 @@ fn json() {
     );
 }
 
+/// Does the script of a loop device without partition scanning run to its end? The kernel refuses
+/// to read the table again, so sfdisk alone would leave mke2fs without a partition, or with one that
+/// the kernel still has from before.
+#[test]
+fn a_loop_device_without_partition_scanning() {
+    for tool in ["losetup", "sfdisk", "partx", "mke2fs"] {
+        let _ = testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("no loop device can be attached");
+    };
+    // The script checks its result with this build.
+    let program = Path::new(env!("CARGO_BIN_EXE_traxtent"));
+    let mut path = program.parent().unwrap().as_os_str().to_owned();
+    path.push(":/usr/sbin:/sbin:");
+    path.push(std::env::var_os("PATH").unwrap());
+    let run = |script: &str| {
+        let ran = Command::new("sh")
+            .args(["-c", script])
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let says = [ran.stdout, ran.stderr].concat();
+        let says = String::from_utf8_lossy(&says).into_owned();
+        assert!(ran.status.success(), "{script}\n{says}");
+        says
+    };
+    let plan = |want: &str| prints(&["plan", "stack", device.name(), "--for", want]);
+    let says = run(&plan("fs=ext4"));
+    assert!(says.contains("0 faults, 0 warnings"), "{says}");
+    run(&format!(
+        "echo 'start=20000, size=20000' | sfdisk {0}; partx --update {0}",
+        device.name()
+    ));
+    let says = run(&plan("fs=ext2,table=mbr"));
+    assert!(says.contains("0 faults, 0 warnings"), "{says}");
+    let offset = Path::new("/sys/class/block").join(format!(
+        "{}p1/start",
+        device.name().trim_start_matches("/dev/")
+    ));
+    assert_eq!(fs::read_to_string(offset).unwrap(), "2048\n");
+}
+
 /// Is an image only read, and do the commands attach it?
 #[test]
 fn an_image() {
@@ -177,6 +227,13 @@ fn an_image() {
             "DISK=$(losetup --find --show --partscan '{}')",
             image.display()
         )),
+        "{}",
+        answer.out
+    );
+    assert!(
+        answer
+            .out
+            .contains("\npartx --update \"$DISK\" || test -b \"${DISK}p1\"\n"),
         "{}",
         answer.out
     );
