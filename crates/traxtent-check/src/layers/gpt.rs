@@ -137,6 +137,7 @@ impl Header {
             scheme: Scheme::Gpt,
             no_intact_copy: !self.is_intact(source)? && !has_intact_backup,
             sector_bytes: self.sector_bytes,
+            last_usable_sector: Some(self.last_usable),
             damage,
             boot_sector: BootSector::Usual,
         };

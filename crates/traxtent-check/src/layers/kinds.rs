@@ -93,6 +93,9 @@ pub struct Table {
     pub scheme: Scheme,
     /// The size in bytes of the sectors that it counts.
     pub sector_bytes: u64,
+    /// The last sector that partitions of a GPT may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_usable_sector: Option<u64>,
     /// The inconsistencies in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,

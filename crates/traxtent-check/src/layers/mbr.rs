@@ -59,6 +59,7 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
         scheme: Scheme::Mbr,
         no_intact_copy: false,
         sector_bytes,
+        last_usable_sector: None,
         damage: reader.damage,
         boot_sector: if used().any(|(_, entry)| entry.protects_gpt()) {
             BootSector::ProtectsNothing

@@ -12,7 +12,7 @@ mod tables;
 
 use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{
-    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
+    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown,
 };
 use crate::rules::{forward_to_all, physical_below};
 use crate::stack::{Kind, Layer, LayerId, Stack};
@@ -23,9 +23,26 @@ pub use report::{keep_first_commands, keep_first_of_array};
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
-/// The number of sectors that are left free after a partition that sfdisk moves. sfdisk 2.38
-/// refuses a move with two free sectors, and accepts one with nine.
-const SLACK_SECTORS: u64 = 8;
+/// The smallest space, in sectors, that sfdisk recognizes between two partitions. libfdisk's
+/// `new_freespace` (table.c) ignores a space of one sector, although a move by one would fit in it.
+const SPACE_SECTORS_MIN: u64 = 2;
+
+/// The smallest space, in sectors, that sfdisk recognizes after the last partition.
+/// `fdisk_get_freespaces` compares with the last usable sector less one.
+const LAST_SPACE_SECTORS_MIN: u64 = 3;
+
+/// The multiple to which a partition that must become shorter is rounded down, in sectors.
+const SHORTENED_SECTORS: u64 = 8;
+
+/// The sectors at the end of a drive that may hold a copy of a GPT, if the table does not state the
+/// last sector that partitions may use.
+const GPT_RESERVE_SECTORS: u64 = 64;
+
+/// The size of the smallest list of partitions that sfdisk leaves room for at the end of a drive.
+const GPT_LIST_BYTES: u64 = 16 << 10;
+
+/// The first sector that an MBR cannot address.
+const MBR_SECTORS_MAX: u64 = 1 << 32;
 
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
@@ -33,6 +50,9 @@ const HYBRID: &str =
 
 /// The placeholder for the device of an array or a volume that is not assembled.
 const DEVICE: &str = "DEVICE";
+
+/// The end of the reason for [`Unknown::Elsewhere`] if a part of a volume is not among the images.
+const NOT_AVAILABLE: &str = "not available";
 
 /// The placeholder for a drive that the user names.
 const DRIVE: &str = "DRIVE";
@@ -104,6 +124,14 @@ fn note_only(note: &str) -> Fix {
     }
 }
 
+/// The free space after a partition.
+#[derive(Clone, Copy, Default)]
+struct FreeSpace {
+    sectors: u64,
+    /// The number of sectors below which sfdisk does not recognize the space.
+    sectors_min: u64,
+}
+
 /// A finding with its layer and stack.
 struct FindingContext<'a> {
     stack: &'a Stack,
@@ -168,7 +196,7 @@ impl FindingContext<'_> {
             Rule::Damaged => Some(note_only(
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
-            Rule::UnknownContent => self.container(),
+            Rule::UnknownContent => self.container().or_else(|| self.incomplete_group()),
             Rule::ArrayIncomplete if self.layer.node.is_none() => {
                 Some(note_only("name the images of all members together"))
             }
@@ -214,6 +242,24 @@ impl FindingContext<'_> {
         Some(note_only(&format!(
             "attach it with `qemu-nbd --read-only --format={format} --connect=/dev/nbd0 {image}` and check /dev/nbd0, or convert it with `qemu-img convert -f {format} -O raw {image} {raw}` and check {raw}"
         )))
+    }
+
+    /// Returns the advice for a logical volume in images, some of which are not named.
+    fn incomplete_group(&self) -> Option<Fix> {
+        let Kind::Unknown(Unknown::Elsewhere(reason)) = &self.layer.kind else {
+            return None;
+        };
+        let below = self.stack.layer(self.layer.on.first()?.layer);
+        let Kind::LogicalVolume(volume) = &below.kind else {
+            return None;
+        };
+        let has_devices = self.stack.layers.iter().any(|layer| layer.node.is_some());
+        (reason.ends_with(NOT_AVAILABLE) && !has_devices).then(|| {
+            note_only(&format!(
+                "name the images of all physical volumes of the group {} together",
+                volume.group
+            ))
+        })
     }
 
     /// Returns the advice to recreate a misaligned partition first, if the fix of the finding is to
@@ -360,8 +406,9 @@ impl FindingContext<'_> {
         }
         let device = quoted(&Self::device(drive));
         let number = partition.number;
-        let room = self.free_bytes_after(partition, layer, drive).unwrap_or(0);
-        if room >= forward + SLACK_SECTORS * sector {
+        let free = self.space_after(layer, drive).unwrap_or_default();
+        let needed = forward.div_ceil(sector).max(free.sectors_min);
+        if free.sectors >= needed {
             let sectors = layer.bytes / sector;
             return Some(Fix {
                 note: format!(
@@ -372,8 +419,9 @@ impl FindingContext<'_> {
                 )],
             });
         }
-        let left = layer.bytes.saturating_sub(forward) / sector;
-        let sectors = left.saturating_sub(SLACK_SECTORS) / SLACK_SECTORS * SLACK_SECTORS;
+        let room = (layer.bytes / sector).saturating_add(free.sectors);
+        let left = room.saturating_sub(needed);
+        let sectors = left / SHORTENED_SECTORS * SHORTENED_SECTORS;
         if let Some(fix) = self.too_long(layer, sectors, moved) {
             return Some(fix);
         }
@@ -437,24 +485,43 @@ impl FindingContext<'_> {
         self.stack.above(id).next()
     }
 
-    /// Returns the number of free bytes after a partition, or `None` for a partition that is not
-    /// primary.
-    fn free_bytes_after(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
-        if partition.role != PartitionRole::Primary {
-            return None;
-        }
+    /// Returns the free space after a primary partition; `None` if it ends after that space.
+    fn space_after(&self, layer: &Layer, drive: &Layer) -> Option<FreeSpace> {
         let place = layer.on.first()?;
-        let end = place.start.checked_add(layer.bytes)?;
-        let others = self.stack.layers.iter().filter_map(|other| {
-            let start = other.on.first().filter(|on| on.layer == place.layer)?.start;
-            matches!(other.kind, Kind::Partition(_)).then_some(start)
+        let sector = self.sector_bytes();
+        let end = place.start.checked_add(layer.bytes)?.div_ceil(sector);
+        let starts = self.stack.layers.iter().filter_map(|other| {
+            let start = other.on.first().filter(|on| on.layer == place.layer)?.start / sector;
+            (matches!(other.kind, Kind::Partition(_)) && start >= end).then_some(start)
         });
-        // The second copy of a GPT comes after the last partition.
-        let last = drive.bytes.checked_sub(64 * self.sector_bytes())?;
-        others
-            .filter(|&start| start >= end)
-            .fold(last, u64::min)
-            .checked_sub(end)
+        let (until, sectors_min) = match starts.min() {
+            Some(next) => (next, SPACE_SECTORS_MIN),
+            None => (self.usable_end(drive), LAST_SPACE_SECTORS_MIN),
+        };
+        Some(FreeSpace {
+            sectors: until.checked_sub(end)?,
+            sectors_min,
+        })
+    }
+
+    /// Returns the first sector after those that partitions of the drive may use.
+    fn usable_end(&self, drive: &Layer) -> u64 {
+        let sector = self.sector_bytes();
+        let sectors = drive.bytes / sector;
+        match self.table_below() {
+            Some((_, table)) if table.scheme == Scheme::Mbr => sectors.min(MBR_SECTORS_MAX),
+            Some((
+                _,
+                Table {
+                    last_usable_sector: Some(last),
+                    ..
+                },
+            )) => {
+                let list = GPT_LIST_BYTES.div_ceil(sector);
+                sectors.saturating_sub(list + 1).min(last.saturating_add(1))
+            }
+            _ => sectors.saturating_sub(GPT_RESERVE_SECTORS),
+        }
     }
 
     fn shorten_partition(&self) -> Option<Fix> {
@@ -526,13 +593,23 @@ impl FindingContext<'_> {
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
             Kind::PhysicalVolume(volume) => {
-                let create = format!("pvcreate --dataalignment {}k {device}", data >> 10);
+                let create =
+                    |device: &str| format!("pvcreate --dataalignment {}k {device}", data >> 10);
                 if let Some(group) = &volume.group {
+                    // No command of a note attaches the image.
+                    let (device, explanation) = match device.as_str() {
+                        PART_VARIABLE | DEVICE => (
+                            DEVICE,
+                            "; DEVICE stands for the device of the physical volume",
+                        ),
+                        device => (device, ""),
+                    };
+                    let create = create(device);
                     return Some(note_only(&format!(
-                        "move the data to another physical volume (pvmove), remove this one from the group {group} (vgreduce), format it anew ({create}), and add it again (vgextend); without another one, copy the data away and create the group anew"
+                        "move the data to another physical volume (pvmove), remove this one from the group {group} (vgreduce), format it anew (`{create}`), and add it again (vgextend); without another one, copy the data away and create the group anew{explanation}"
                     )));
                 }
-                ("a physical volume", vec![create])
+                ("a physical volume", vec![create(&device)])
             }
             Kind::Luks(luks) => {
                 let offset = (16_u64 << 20).next_multiple_of(every) / 512;

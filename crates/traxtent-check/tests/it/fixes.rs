@@ -242,6 +242,61 @@ fn one_move_for_all_grids() {
     assert!(note.contains("from sector 72,"), "{note}");
 }
 
+/// Is a partition moved with its whole length if and only if sfdisk accepts that? The space after it
+/// is varied by a sector around the distance of the move, and around the smallest space that sfdisk
+/// recognizes: between two partitions, and at the end of the drive.
+#[test]
+fn moves_that_fit_exactly() {
+    let sfdisk = testkit::tool!("sfdisk");
+    const SECTORS: u64 = 4000;
+    for (label, first) in [("label: gpt\nfirst-lba: 34", 34), ("label: dos", 63)] {
+        // The second start needs a move by one sector.
+        for start in [first, 71] {
+            let distance = 8 - start % 8;
+            for (space, is_last) in (0..=distance + 3).flat_map(|n| [(n, false), (n, true)]) {
+                let after = start + SECTORS + space;
+                let table = if first == 34 { 33 } else { 0 };
+                let image = Image::new((after + table + if is_last { 0 } else { 4096 }) * 512);
+                let mut script = format!("{label}\nstart={start},size={SECTORS}\n");
+                if !is_last {
+                    script += &format!("start={after},size=2048\n");
+                }
+                image.run(&sfdisk, &["-q", "@"], &script);
+                let content: Vec<u8> = (0..SECTORS * 512).map(|n| (n % 251) as u8).collect();
+                image.write(start * 512, &content);
+                let rows = findings(&image.stack(), None, None, &[]);
+                let moved = format!("{},{SECTORS}", start + distance);
+                let is_printed = rows.iter().flat_map(commands).any(|command| {
+                    command.starts_with(&format!("echo '{moved}' | sfdisk --move-data "))
+                });
+                let mut child = Command::new(&sfdisk)
+                    .args(["-q", "--move-data", "-N", "1"])
+                    .arg(&image.path)
+                    .stdin(std::process::Stdio::piped())
+                    .stdout(std::process::Stdio::null())
+                    .stderr(std::process::Stdio::null())
+                    .spawn()
+                    .unwrap();
+                let mut input = child.stdin.take().unwrap();
+                std::io::Write::write_all(&mut input, moved.as_bytes()).unwrap();
+                drop(input);
+                let is_moved = child.wait().unwrap().success();
+                let case = format!("{label}, start {start}, space {space}, last {is_last}");
+                assert_eq!(is_printed, is_moved, "{case}: {rows:#?}");
+                assert_eq!(
+                    is_moved,
+                    space >= distance.max(if is_last { 3 } else { 2 }),
+                    "{case}"
+                );
+                let at = if is_moved { start + distance } else { start } * 512;
+                let bytes = std::fs::read(&image.path).unwrap();
+                let at = at as usize;
+                assert!(bytes[at..at + content.len()] == content[..], "{case}");
+            }
+        }
+    }
+}
+
 /// Are no commands printed for logical partitions, whose numbers change when one is deleted?
 #[test]
 fn logical_partitions_are_left_alone() {

@@ -9,7 +9,7 @@ use testkit::{skip, tool};
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::LogicalVolume;
 use traxtent_check::plan::fix::fix;
-use traxtent_check::{Kind, Rule, Stack};
+use traxtent_check::{Kind, Rule, Stack, findings};
 
 use crate::image::{Image, MIB, examine_images, finding, run, wrong};
 
@@ -141,6 +141,36 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
+/// If the image of one physical volume is not named, does the finding of each volume that lies on it
+/// ask for the images of the group?
+#[test]
+fn missing_physical_volume() {
+    let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));
+    let image = Image::new(64 * MIB);
+    let paths = [image.path.clone(), image.sibling("other.img", 64 * MIB)];
+    let Some(loops) = Loops::over(losetup, &paths) else {
+        skip!("no loop device is available");
+    };
+    loops.lvm(&lvm, "pvcreate NODES");
+    let group = format!("traxtent_part{}", std::process::id());
+    loops.lvm(&lvm, &format!("vgcreate {group} NODES"));
+    let create = "lvcreate -an -Zn -Wn --driverloaded n";
+    loops.lvm(&lvm, &format!("{create} -L 32M -i2 -I64k -n str {group}"));
+    loops.lvm(&lvm, &format!("{create} -l 100%FREE -n lin {group}"));
+    drop(loops);
+    let stack = examine_images(&paths[1..], &StatedDrive::default());
+    let advised: Vec<String> = findings(&stack, None, None, &[])
+        .into_iter()
+        .filter(|row| row.finding.rule == Rule::UnknownContent)
+        .filter_map(|row| row.fix)
+        .map(|fix| fix.note)
+        .collect();
+    let says = format!("name the images of all physical volumes of the group {group} together");
+    assert_eq!(advised, [says.clone(), says]);
+    let whole = examine_images(&paths, &StatedDrive::default());
+    assert_eq!(wrong(&whole), [""; 0]);
+}
+
 /// Returns the commands printed for data that does not begin at a physical sector.
 fn commands(image: &Image) -> Vec<String> {
     let stack = image.stack();
@@ -171,6 +201,14 @@ fn data_start() {
     loops.lvm(&lvm, "vgcreate traxtent_test_group NODES");
     assert_eq!(image.wrong(), ["data-start"]);
     assert_eq!(commands(&image), [""; 0]);
+    // Nothing sets a variable for the text.
+    let stack = image.stack();
+    let note = fix(&finding(&stack, Rule::DataStart), &stack).unwrap().note;
+    assert!(
+        note.contains("(`pvcreate --dataalignment 1024k DEVICE`)")
+            && note.ends_with("; DEVICE stands for the device of the physical volume"),
+        "{note}"
+    );
     loops.lvm(&lvm, "vgremove traxtent_test_group");
     loops.lvm(&lvm, "pvcreate -ff --dataalignment 1m NODES");
     assert_eq!(image.wrong(), [""; 0]);
