@@ -345,7 +345,16 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
         *shown = progress.next;
     };
     let progress = if let Some(socket) = control_of(&args.members) {
-        let mut asked = Asked::Begin { work, rate, repair };
+        let follows = rate.is_none() && !args.no_wait && is_running(socket, work)?;
+        let mut asked = if follows {
+            note(format!(
+                "a {} is already running; this command follows it",
+                work.name()
+            ));
+            Asked::Status
+        } else {
+            Asked::Begin { work, rate, repair }
+        };
         loop {
             let status = ask(socket, &asked)?;
             if args.no_wait {
@@ -358,7 +367,13 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             if !progress.under_way {
                 break progress;
             }
-            asked = if interrupt.raised() {
+            asked = if interrupt.raised() && follows {
+                let line = format!("interrupted; the {} continues", work.name());
+                return Err(match interrupt.signal() {
+                    Some(signal) => Failure::Interrupted(line, signal),
+                    None => Failure::Finding(line),
+                });
+            } else if interrupt.raised() {
                 Asked::Pause
             } else {
                 Asked::Status
@@ -385,6 +400,16 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     };
     drop(bar);
     outcome(args.json, &progress, interrupt.signal())
+}
+
+/// Returns whether the server is running a rebuild or a sync of the requested kind. A scrub that is
+/// running may repair other things than the one requested, so it does not count.
+fn is_running(socket: &Path, work: MaintenanceKind) -> Result<bool> {
+    if work == MaintenanceKind::Scrub {
+        return Ok(false);
+    }
+    let progress = ask(socket, &Asked::Status)?.work;
+    Ok(progress.is_some_and(|progress| progress.under_way && progress.work == work))
 }
 
 /// Opens the volume for maintenance in this process. A scrub without repairs also accepts members

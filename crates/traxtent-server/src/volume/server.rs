@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use traxtent_layout::raid::Level;
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 use traxtent_volume::VolumeError;
 use traxtent_volume::superblock::MemberState;
 use uuid::Uuid;
@@ -113,6 +113,8 @@ struct ServedVolume {
 #[derive(Debug, Default)]
 struct ReportedFailures {
     members: Vec<usize>,
+    /// The members with an error in the log.
+    with_errors: Vec<usize>,
     is_broken: bool,
 }
 
@@ -126,6 +128,18 @@ impl ReportedFailures {
                 lines.push(failure_of(one));
             }
         }
+        for one in status.members.iter().filter(|one| one.errors > 0) {
+            let is_new = !self.with_errors.contains(&one.member);
+            if is_new {
+                self.with_errors.push(one.member);
+            }
+            if let (Some(error), "active" | "rebuilding", true) =
+                (&one.error, one.state.as_str(), is_new)
+            {
+                let more = "`volume status` counts further errors";
+                lines.push(format!("{}: {error}; {more}", named(one)));
+            }
+        }
         if status.broken && !self.is_broken {
             self.is_broken = true;
             lines.push("the volume is read-only, and only undamaged data can be read".to_owned());
@@ -136,6 +150,13 @@ impl ReportedFailures {
     /// Forgets the failure of a member, which can then be reported again.
     fn forget(&mut self, member: usize) {
         self.members.retain(|other| *other != member);
+        self.with_errors.retain(|other| *other != member);
+    }
+
+    /// Forgets the errors of members that have not failed, so that errors after a repair are
+    /// reported again.
+    fn forget_errors(&mut self) {
+        self.with_errors.clear();
     }
 }
 
@@ -227,23 +248,8 @@ impl VolumeServer {
         drop(self.control.lock().take());
     }
 
-    /// Reports failed members if an operation has failed since the last call. Members that cannot
-    /// be used any more are first declared failed durably. These are members that did not respond
-    /// in time, and members whose files were shortened. If such a file grew again, the missing part
-    /// would read as zeros.
     fn report_failures(&self) {
-        let volume = self.volume();
-        if !volume.members().had_failures() {
-            return;
-        }
-        for member in volume.members().unusable() {
-            // An error means that the volume is broken without the member, which is reported next.
-            let _ = block_on(volume.fail(member));
-        }
-        let mut reported = self.kept.reported.lock();
-        for line in reported.add(&VolumeStatus::served(volume, None)) {
-            tracing::warn!("{line}");
-        }
+        self.kept.report_failures();
     }
 
     fn write_slice(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
@@ -359,6 +365,30 @@ impl BlockService for VolumeServer {
 
     fn limit_shutdown(&self) {
         self.end_in_time();
+    }
+}
+
+/// Returns a message on a complete rebuild, or on a scrub that repaired rows; `None` if nothing was
+/// repaired.
+fn repair_line(progress: &MaintenanceProgress) -> Option<String> {
+    match progress.work {
+        MaintenanceKind::Rebuild if progress.done && progress.first < progress.stripes => {
+            Some("rebuild: complete; all members are active".to_owned())
+        }
+        MaintenanceKind::Scrub if progress.repaired_rows > 0 => {
+            let found = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
+            let end = if progress.done {
+                "complete"
+            } else {
+                "interrupted"
+            };
+            Some(format!(
+                "scrub: {end}; {} of {} repaired",
+                progress.repaired_rows,
+                Count(found, "row")
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -523,6 +553,25 @@ impl ServedVolume {
         }
     }
 
+    /// Reports failed members, and the first error of each other member, if an operation has failed since the last call. Members that cannot
+    /// be used any more are first declared failed durably. These are members that did not respond
+    /// in time, and members whose files were shortened. If such a file grew again, the missing part
+    /// would read as zeros.
+    fn report_failures(&self) {
+        let volume = &self.volume;
+        if !volume.members().had_failures() {
+            return;
+        }
+        for member in volume.members().unusable() {
+            // An error means that the volume is broken without the member, which is reported next.
+            let _ = block_on(volume.fail(member));
+        }
+        let mut reported = self.reported.lock();
+        for line in reported.add(&VolumeStatus::served(volume, None)) {
+            tracing::warn!("{line}");
+        }
+    }
+
     fn failing(&self) -> MutexGuard<'_, Vec<usize>> {
         self.failing.lock()
     }
@@ -541,9 +590,18 @@ impl ServedVolume {
         self.stop.store(false, Ordering::Relaxed);
         let kept = Arc::clone(self);
         let run = move || {
-            let report =
-                |progress: &MaintenanceProgress| kept.worker().progress = Some(progress.clone());
+            let report = |progress: &MaintenanceProgress| {
+                kept.worker().progress = Some(progress.clone());
+                kept.report_failures();
+            };
             let ended = maintain(&kept.volume, task, &kept.stop, report);
+            kept.report_failures();
+            if let Ok(progress) = &ended
+                && let Some(line) = repair_line(progress)
+            {
+                kept.reported.lock().forget_errors();
+                tracing::info!(target: ORDER_LOG, "{line}");
+            }
             if let Some(progress) = &mut kept.worker().progress {
                 progress.under_way = false;
                 progress.error = ended.err().map(|error| error.to_string());
@@ -566,5 +624,95 @@ impl ServedVolume {
 
     fn worker(&self) -> MutexGuard<'_, Worker> {
         self.worker.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{MaintenanceProgress, ReportedFailures, repair_line};
+    use crate::volume::VolumeStatus;
+
+    fn status(members: &[(&str, u64)]) -> VolumeStatus {
+        let members: Vec<_> = members
+            .iter()
+            .enumerate()
+            .map(|(member, (state, errors))| {
+                let error = (*errors > 0).then_some("Input/output error");
+                json!({"member": member, "id": "x", "path": format!("/nas/{member}"),
+                    "state": state, "rebuilt_stripes": null, "error": error, "errors": errors})
+            })
+            .collect();
+        let status = json!({
+            "volume": "x", "level": "raid-5", "chunks": "sectors", "chunk_sectors": 128,
+            "sector_bytes": 512, "bytes": 1 << 20, "journal_bytes": 0, "stripes": 1,
+            "synced_stripes": 1, "served": true, "clean": false, "broken": false,
+            "generation": 1, "scrub_next": 0, "repaired_sectors": 0, "members": members, "lost": [], "work": null,
+        });
+        serde_json::from_value(status).unwrap()
+    }
+
+    /// Is the first error of a member reported, once, and again after a repair? Is a failed member
+    /// reported only as failed?
+    #[test]
+    fn first_errors_are_reported() {
+        let mut reported = ReportedFailures::default();
+        let first =
+            "member 1 (`/nas/1`): Input/output error; `volume status` counts further errors";
+        let failed = "member 1 (`/nas/1`) has failed: Input/output error";
+        let none: [&str; 0] = [];
+        assert_eq!(reported.add(&status(&[("active", 0), ("active", 0)])), none);
+        assert_eq!(
+            reported.add(&status(&[("active", 0), ("active", 1)])),
+            [first]
+        );
+        assert_eq!(reported.add(&status(&[("active", 0), ("active", 9)])), none);
+        reported.forget_errors();
+        assert_eq!(
+            reported.add(&status(&[("active", 0), ("active", 10)])),
+            [first]
+        );
+        assert_eq!(
+            reported.add(&status(&[("active", 0), ("failed", 11)])),
+            [failed]
+        );
+        reported.forget(1);
+        assert_eq!(
+            reported.add(&status(&[("active", 0), ("failed", 1)])),
+            [failed]
+        );
+    }
+
+    /// Does the log mention a rebuild that is complete and a scrub that repaired something, but no
+    /// other work?
+    #[test]
+    fn repairs_are_logged() {
+        let line = |work: &str, first: u64, done: bool, repaired: u64| {
+            let progress = json!({
+                "work": work, "under_way": false, "done": done, "first": first, "next": 9,
+                "stripes": 9, "share": 1.0, "rate": null, "bytes_per_second": null,
+                "seconds": 1.0, "seconds_left": null, "error": null,
+                "unreadable_rows": 64, "repaired_rows": repaired,
+            });
+            let progress: MaintenanceProgress = serde_json::from_value(progress).unwrap();
+            repair_line(&progress).unwrap_or_default()
+        };
+        assert_eq!(line("scrub", 0, true, 0), "");
+        assert_eq!(
+            line("scrub", 0, true, 64),
+            "scrub: complete; 64 of 64 rows repaired"
+        );
+        assert_eq!(
+            line("scrub", 0, false, 3),
+            "scrub: interrupted; 3 of 64 rows repaired"
+        );
+        assert_eq!(
+            line("rebuild", 0, true, 0),
+            "rebuild: complete; all members are active"
+        );
+        assert_eq!(line("rebuild", 9, true, 0), "");
+        assert_eq!(line("rebuild", 0, false, 0), "");
+        assert_eq!(line("sync", 0, true, 0), "");
     }
 }

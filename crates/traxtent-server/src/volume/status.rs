@@ -129,6 +129,12 @@ pub struct MemberStatus {
     pub superblocks: Option<[String; 2]>,
     /// The problem of its device or the system's most recent error, while the volume is served.
     pub error: Option<String>,
+    /// The number of operations for which the system returned an error since the device was opened.
+    #[serde(default)]
+    pub errors: u64,
+    /// The age of the last of these errors in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error_seconds: Option<u64>,
     /// The age of the oldest outstanding operation in seconds, if it is a second or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<u64>,
@@ -207,6 +213,8 @@ impl VolumeStatus {
                         doubtful: entry.doubtful,
                         superblocks: None,
                         error: None,
+                        errors: 0,
+                        last_error_seconds: None,
                         waiting_seconds: None,
                     };
                     status.set_state(entry.state);
@@ -228,8 +236,11 @@ impl VolumeStatus {
         for member in &mut status.members {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
-            let error = device.and_then(|device| device.last_error());
+            let error = device.as_ref().and_then(|device| device.last_error());
             member.error = error.map(|error| system_message(&error));
+            let errors = device.as_ref().and_then(|device| device.errors());
+            member.errors = errors.map_or(0, |errors| errors.count);
+            member.last_error_seconds = errors.map(|errors| errors.last.elapsed().as_secs());
             let waiting = volume.members().waiting(member.member);
             member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
         }

@@ -104,9 +104,25 @@ fn finding(progress: &volume::MaintenanceProgress) -> String {
     let rows = different_rows(progress);
     let what = rows_with_differences(rows);
     match progress.repaired_rows {
-        0 => format!("the scrub found {what}; none is repaired"),
+        0 => format!(
+            "the scrub found {what}; none is repaired{}",
+            repair_hint(progress)
+        ),
         repaired if repaired == rows => format!("the scrub found and repaired {what}"),
         repaired => format!("the scrub found {what}; {repaired} of them are repaired"),
+    }
+}
+
+/// Returns the advice to repair rows whose correct content is known, if a scrub found any.
+fn repair_hint(progress: &volume::MaintenanceProgress) -> &'static str {
+    let is_known = |one: &DifferenceReport| matches!(one.fault.as_str(), "unreadable" | "outvoted");
+    let known = progress.differences.iter().filter(|one| is_known(one));
+    let known: u64 = known.map(|one| one.rows).sum();
+    // Only the first differences are listed, but all are counted.
+    match known.max(progress.unreadable_rows) {
+        0 => "",
+        rows if rows == different_rows(progress) => "; `scrub --repair` repairs them",
+        _ => "; `scrub --repair` repairs those whose correct content is known",
     }
 }
 
@@ -257,9 +273,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             let all = Count(status.stripes, "stripe");
             write!(out, ", {stripes} of {all} done")?;
         }
-        if let Some(error) = &member.error {
-            write!(out, ", {error}")?;
-        }
+        write!(out, "{}", error_part(member))?;
         if let Some(seconds) = member.waiting_seconds {
             write!(out, ", has not responded for {seconds} s")?;
         }
@@ -297,6 +311,28 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  {unfinished}")?;
     }
     output::finish(out)
+}
+
+/// Returns the part of a member's line on its errors, which begins with a comma; empty if there are
+/// none.
+fn error_part(member: &MemberStatus) -> String {
+    let error = member.error.as_ref();
+    let error = error.map_or(String::new(), |error| format!(", {error}"));
+    match (member.errors, member.last_error_seconds) {
+        (1, Some(seconds)) => format!("{error} (1 error, {} ago)", age(seconds)),
+        (errors @ 2.., Some(seconds)) => {
+            format!("{error} ({errors} errors, the last {} ago)", age(seconds))
+        }
+        _ => error,
+    }
+}
+
+/// Returns an age in the largest unit of which at least two have passed.
+fn age(seconds: u64) -> String {
+    let units = [(86_400, "days"), (3600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= 2 * unit);
+    let (unit, name) = unit.unwrap_or((1, "s"));
+    format!("{} {name}", seconds / unit)
 }
 
 /// Describes the size of chunks.
@@ -381,7 +417,76 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{described, difference_line, finding, scrub_summary, undecided_lines};
+    use super::{described, difference_line, error_part, finding, scrub_summary, undecided_lines};
+
+    /// Does a member's line tell old errors from new ones, by their number and the age of the last?
+    #[test]
+    fn errors_of_members() {
+        let part = |error: Option<&str>, errors: u64, seconds: Option<u64>| {
+            let member = json!({
+                "member": 0, "id": "x", "path": "/dev/loop0", "state": "active",
+                "rebuilt_stripes": null, "error": error, "errors": errors,
+                "last_error_seconds": seconds,
+            });
+            error_part(&serde_json::from_value(member).unwrap())
+        };
+        let eio = "Input/output error";
+        assert_eq!(part(None, 0, None), "");
+        assert_eq!(
+            part(Some("the file has become shorter"), 0, None),
+            ", the file has become shorter"
+        );
+        assert_eq!(
+            part(Some(eio), 1, Some(119)),
+            format!(", {eio} (1 error, 119 s ago)")
+        );
+        for (seconds, age) in [
+            (120, "2 min"),
+            (7199, "119 min"),
+            (7200, "2 h"),
+            (172_800, "2 days"),
+        ] {
+            let says = format!(", {eio} (64 errors, the last {age} ago)");
+            assert_eq!(part(Some(eio), 64, Some(seconds)), says);
+        }
+    }
+
+    /// Is `--repair` named if it would change something, and only then?
+    #[test]
+    fn repair_is_named() {
+        let message = |faults: &[(&str, u64)]| {
+            let rows = |these: &[&str]| -> u64 {
+                let these = faults.iter().filter(|(fault, _)| these.contains(fault));
+                these.map(|(_, rows)| rows).sum()
+            };
+            let differences: Vec<_> = faults
+                .iter()
+                .map(|(fault, rows)| {
+                    json!({"stripe": 0, "lbn": 0, "rows": rows, "fault": fault, "members": [0],
+                        "repaired": false})
+                })
+                .collect();
+            let progress = json!({
+                "work": "scrub", "under_way": false, "done": true, "first": 0, "next": 9,
+                "stripes": 9, "share": 1.0, "rate": null, "bytes_per_second": null,
+                "seconds": 1.0, "seconds_left": null, "error": null, "differences": differences,
+                "wrong_rows": rows(&["outvoted", "tied", "parity"]),
+                "unreadable_rows": rows(&["unreadable"]), "lost_rows": rows(&["lost"]),
+            });
+            finding(&serde_json::from_value(progress).unwrap())
+        };
+        let all = "the scrub found 64 rows with differences; none is repaired; `scrub --repair` repairs them";
+        assert_eq!(message(&[("unreadable", 64)]), all);
+        assert_eq!(message(&[("unreadable", 60), ("outvoted", 4)]), all);
+        let some = "; `scrub --repair` repairs those whose correct content is known";
+        assert!(message(&[("outvoted", 1), ("parity", 1)]).ends_with(some));
+        for fault in ["parity", "tied", "lost"] {
+            assert!(
+                message(&[(fault, 2)]).ends_with("; none is repaired"),
+                "{fault}"
+            );
+        }
+    }
 
     /// Does a line state a speed and a remaining time only once they are known?
     #[test]

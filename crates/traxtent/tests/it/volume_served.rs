@@ -131,6 +131,7 @@ fn orders_while_served() {
          v scrub $control 2> busy
          {program} volume rebuild --rate 1M $control 2> also; true
          v status $control > text
+         {program} volume rebuild --json $control > followed 2> follows; true
          while {program} volume status --json $control | grep -q '\"under_way\": *true'; do sleep 0.1; done
          v rebuild --json $control > rebuilt
          v status --json $control > whole"
@@ -163,6 +164,8 @@ fn orders_while_served() {
             served.err
         );
     }
+    let complete = "note: rebuild: complete; all members are active";
+    assert_eq!(served.err.matches(complete).count(), 1, "{}", served.err);
     // The order itself is logged, and nothing has failed.
     assert!(!served.err.contains("has failed"), "{}", served.err);
     let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
@@ -202,6 +205,15 @@ fn orders_while_served() {
         text("also").contains("a rebuild is already running"),
         "{}",
         text("also")
+    );
+    assert!(
+        text("follows").contains("note: a rebuild is already running; this command follows it"),
+        "{}",
+        text("follows")
+    );
+    assert_eq!(
+        (&parsed("followed")["work"], &parsed("followed")["done"]),
+        (&"rebuild".into(), &true.into())
     );
     assert!(
         text("text").contains("member 1: rebuilding"),
@@ -385,6 +397,8 @@ struct Detached(String);
 
 impl Drop for Detached {
     fn drop(&mut self) {
+        // The kernel keeps partitions that `partx` added.
+        let _ = Command::new("partx").args(["--delete", &self.0]).output();
         let _ = Command::new("losetup").args(["--detach", &self.0]).output();
     }
 }

@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
+use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 use traxtent_io::device::guard::{self, Access, DirectIo};
@@ -105,6 +106,17 @@ impl Identity {
     }
 }
 
+/// The errors that the system has returned for a device.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceErrors {
+    /// The system's number of the last error.
+    pub number: i32,
+    /// The number of errors.
+    pub count: u64,
+    /// The time of the last error.
+    pub last: Instant,
+}
+
 /// A file or block device.
 #[derive(Debug)]
 pub struct Device {
@@ -115,8 +127,7 @@ pub struct Device {
     sector_bytes: u32,
     sectors: Sectors,
     pub(super) space: ReservedSpace,
-    /// The number of the last error, or 0.
-    last_error: AtomicI32,
+    errors: Mutex<Option<DeviceErrors>>,
     /// Whether the last allocation found no space.
     pub(super) is_full: AtomicBool,
     /// Whether the file was found to be shorter than before. It is then not accessed any more: a
@@ -177,7 +188,7 @@ impl Device {
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
             space: ReservedSpace::new(bytes),
-            last_error: AtomicI32::new(0),
+            errors: Mutex::default(),
             is_full: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
             lacks_nowait: AtomicBool::new(false),
@@ -259,8 +270,13 @@ impl Device {
         if self.is_full.load(Ordering::Relaxed) {
             return Some(io::Error::new(io::ErrorKind::StorageFull, FULL));
         }
-        let number = self.last_error.load(Ordering::Relaxed);
-        (number != 0).then(|| io::Error::from_raw_os_error(number))
+        let errors = self.errors()?;
+        Some(io::Error::from_raw_os_error(errors.number))
+    }
+
+    /// Returns the errors since the device was opened, if there are any.
+    pub fn errors(&self) -> Option<DeviceErrors> {
+        *self.errors.lock()
     }
 
     pub(super) fn offset(&self, at: Lbn) -> u64 {
@@ -304,8 +320,12 @@ impl Device {
 
     pub(super) fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
         done.map_err(|errno| {
-            let number = errno.raw_os_error();
-            self.last_error.store(number, Ordering::Relaxed);
+            let mut errors = self.errors.lock();
+            *errors = Some(DeviceErrors {
+                number: errno.raw_os_error(),
+                count: errors.map_or(1, |before| before.count.saturating_add(1)),
+                last: Instant::now(),
+            });
             Failed
         })
     }
