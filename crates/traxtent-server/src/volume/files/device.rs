@@ -464,3 +464,25 @@ impl Device {
         whole && self.watch.oldest().is_none_or(|oldest| oldest < SLOW_AFTER)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, Errno};
+
+    /// Are the errors of a device counted, and is the last one kept?
+    #[test]
+    fn errors_are_counted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let device = Device::open(file.path()).unwrap();
+        assert!(device.outcome(Ok(())).is_ok());
+        assert!(device.errors().is_none() && device.last_error().is_none());
+        for (count, errno) in [(1, Errno::NXIO), (2, Errno::IO)] {
+            assert!(device.outcome(Err(errno)).is_err());
+            let errors = device.errors().unwrap();
+            assert_eq!((errors.count, errors.number), (count, errno.raw_os_error()));
+        }
+        let last = device.last_error().and_then(|error| error.raw_os_error());
+        assert_eq!(last, Some(Errno::IO.raw_os_error()));
+    }
+}
