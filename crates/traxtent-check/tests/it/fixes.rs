@@ -242,9 +242,9 @@ fn one_move_for_all_grids() {
     assert!(note.contains("from sector 72,"), "{note}");
 }
 
-/// Is a partition moved with its whole length if and only if sfdisk accepts that? The space after it
-/// is varied by a sector around the distance of the move, and around the smallest space that sfdisk
-/// recognizes: between two partitions, and at the end of the drive.
+/// Is a partition moved with its whole length if and only if sfdisk accepts that? The space after
+/// it is varied by a sector around the distance of the move, and around the smallest space that
+/// sfdisk recognizes: between two partitions, and at the end of the drive.
 #[test]
 fn moves_that_fit_exactly() {
     let sfdisk = testkit::tool!("sfdisk");

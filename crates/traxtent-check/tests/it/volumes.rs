@@ -141,8 +141,8 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// If the image of one physical volume is not named, does the finding of each volume that lies on it
-/// ask for the images of the group?
+/// If the image of one physical volume is not named, does the finding of each volume that lies on
+/// it ask for the images of the group?
 #[test]
 fn missing_physical_volume() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));

@@ -553,10 +553,10 @@ impl ServedVolume {
         }
     }
 
-    /// Reports failed members, and the first error of each other member, if an operation has failed since the last call. Members that cannot
-    /// be used any more are first declared failed durably. These are members that did not respond
-    /// in time, and members whose files were shortened. If such a file grew again, the missing part
-    /// would read as zeros.
+    /// Reports failed members, and the first error of each other member, if an operation has failed
+    /// since the last call. Members that cannot be used any more are first declared failed durably.
+    /// These are members that did not respond in time, and members whose files were shortened. If
+    /// such a file grew again, the missing part would read as zeros.
     fn report_failures(&self) {
         let volume = &self.volume;
         if !volume.members().had_failures() {

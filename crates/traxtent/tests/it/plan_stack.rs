@@ -169,8 +169,8 @@ fn json() {
 }
 
 /// Does the script of a loop device without partition scanning run to its end? The kernel refuses
-/// to read the table again, so sfdisk alone would leave mke2fs without a partition, or with one that
-/// the kernel still has from before.
+/// to read the table again, so sfdisk alone would leave mke2fs without a partition, or with one
+/// that the kernel still has from before.
 #[test]
 fn a_loop_device_without_partition_scanning() {
     for tool in ["losetup", "sfdisk", "partx", "mke2fs"] {
