@@ -49,8 +49,8 @@ pub struct MeasuredTrace {
 impl MeasuredTrace {
     /// Creates a trace from its records in order of arrival, and the rule that determines when the
     /// model receives each of them. With [`ReplayPace::SemiClosed`], missing pauses are computed
-    /// from the arrival of a record and the end of the one before it. Flushes and records without a measured time are replayed,
-    /// but not compared.
+    /// from the arrival of a record and the end of the one before it. Flushes and records without a
+    /// measured time are replayed, but not compared.
     pub fn new(mut records: Vec<TraceRecord>, pace: ReplayPace) -> MeasuredTrace {
         if pace == ReplayPace::SemiClosed {
             for index in 1..records.len() {

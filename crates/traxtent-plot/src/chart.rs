@@ -11,6 +11,9 @@ use super::colours;
 use super::marker::Marker;
 use super::scale::Scale;
 
+/// The displayed distance from the middle of a mark to its edge.
+const MARK_RADIUS: f64 = 4.5;
+
 pub(super) const INK: RGBColor = rgb(colours::INK.light);
 const FAINT: RGBColor = rgb(colours::GRID.light);
 const GREY: RGBColor = rgb(colours::AXIS.light);
@@ -440,4 +443,60 @@ pub(super) fn plain(value: &f64) -> String {
 /// Formats a share in percent.
 pub(super) fn percent(value: &f64) -> String {
     format!("{} %", plain(&(value * 100.0)))
+}
+
+impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
+    /// Draws a mark at each point.
+    pub(super) fn markers(
+        &self,
+        plane: &ChartArea<'a, DB>,
+        colour: usize,
+        marker: Marker,
+        points: &[(f64, f64)],
+    ) -> DrawResult<DB> {
+        let mut points = points.iter();
+        points.try_for_each(|at| self.marker(self.place(plane, *at), colour, marker))
+    }
+
+    /// Draws a mark at a position.
+    pub(super) fn marker(
+        &self,
+        (x, y): (i32, i32),
+        colour: usize,
+        marker: Marker,
+    ) -> DrawResult<DB> {
+        let stroke = data(colour).stroke_width(self.px(2.0) as u32);
+        let radius = self.px(MARK_RADIUS);
+        let at = |(right, down): (f64, f64)| {
+            (
+                x + self.px(right * MARK_RADIUS),
+                y + self.px(down * MARK_RADIUS),
+            )
+        };
+        let polygon = |corners: &[(f64, f64)]| {
+            let corners: Vec<(i32, i32)> = corners.iter().copied().map(at).collect();
+            self.area.draw(&Polygon::new(corners, colour_of(colour)))
+        };
+        let line = |from, to| {
+            let line = vec![at(from), at(to)];
+            self.area.draw(&PathElement::new(line, stroke))
+        };
+        match marker {
+            Marker::Circle => self
+                .area
+                .draw(&Circle::new((x, y), radius, colour_of(colour))),
+            Marker::Ring => {
+                self.area
+                    .draw(&Circle::new((x, y), radius, WHITE.filled()))?;
+                self.area.draw(&Circle::new((x, y), radius, stroke))
+            }
+            Marker::Square => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+            Marker::Triangle => polygon(&[(0.0, -1.2), (1.2, 0.9), (-1.2, 0.9)]),
+            Marker::InvertedTriangle => polygon(&[(0.0, 1.2), (1.2, -0.9), (-1.2, -0.9)]),
+            Marker::Cross => {
+                line((-1.1, -1.1), (1.1, 1.1))?;
+                line((-1.1, 1.1), (1.1, -1.1))
+            }
+        }
+    }
 }

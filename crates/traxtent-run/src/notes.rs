@@ -57,9 +57,9 @@ fn idle_setting(cases: &[Case]) -> Option<&'static str> {
     (scheduler && runs.all(has_one_outstanding)).then_some(ONE_OUTSTANDING)
 }
 
-/// Returns the note about a drive whose queue is shorter than the number of outstanding requests, of
-/// the case with the most. There is none if the queue's depth is varied, or if the host also orders
-/// the requests or sends one at a time.
+/// Returns the note about a drive whose queue is shorter than the number of outstanding requests,
+/// of the case with the most. There is none if the queue's depth is varied, or if the host also
+/// orders the requests or sends one at a time.
 fn short_queue(cases: &[Case]) -> Option<String> {
     let depth = |case: &Case| case.runs[0].machine.drives[0].profile.queue.depth;
     if cases.iter().any(|case| depth(case) != depth(&cases[0])) {

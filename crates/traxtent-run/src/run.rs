@@ -307,8 +307,9 @@ impl SimulationRun {
         summary.map_err(|error| self.trace.simulation_error(path, &error))
     }
 
-    /// Checks, without a simulation, that the drives can serve every request of a trace. Does nothing
-    /// for other workloads, for standard input, which can be read only once, and for arrays.
+    /// Checks, without a simulation, that the drives can serve every request of a trace. Does
+    /// nothing for other workloads, for standard input, which can be read only once, and for
+    /// arrays.
     ///
     /// # Errors
     /// Returns an error if a drive would refuse a request, if the trace is invalid or cannot be
@@ -491,8 +492,8 @@ impl TracePlan {
         }))
     }
 
-    /// Converts the error of the trace's simulation like [`simulation_error`], and suggests `--drive`
-    /// if that option can be used.
+    /// Converts the error of the trace's simulation like [`simulation_error`], and suggests
+    /// `--drive` if that option can be used.
     fn simulation_error(&self, path: &Path, error: &SimulateError) -> RunError {
         match error {
             SimulateError::Source(TraceError::OtherDevice { .. })

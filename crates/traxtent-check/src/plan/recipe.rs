@@ -713,8 +713,8 @@ fn first_partition(device: &str) -> String {
 
 /// Returns the command that tells the kernel of a new partition. The partitioning programs only ask
 /// the kernel to read the table again. It refuses that for loop devices without partition scanning,
-/// and some kernels for all loop devices. If the kernel has the partition, a failure of `partx` does
-/// not end the script: udev may be reading the same table.
+/// and some kernels for all loop devices. If the kernel has the partition, a failure of `partx`
+/// does not end the script: udev may be reading the same table.
 fn announce_partition(device: &str) -> String {
     format!(
         "partx --update {device} || test -b {}",

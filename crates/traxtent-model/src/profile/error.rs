@@ -113,8 +113,8 @@ pub(super) fn in_words(message: &str) -> String {
     }
 }
 
-/// Returns whether the TOML reader cannot read a value. It says the first of any such value, such as
-/// `15000;`, and the second if the value begins like true or false.
+/// Returns whether the TOML reader cannot read a value. It says the first of any such value, such
+/// as `15000;`, and the second if the value begins like true or false.
 fn is_unreadable(message: &str) -> bool {
     message.starts_with("string values must be quoted") || message.starts_with("invalid boolean")
 }

@@ -191,8 +191,8 @@ fn schedulers_without_a_choice() {
     }
 }
 
-/// Is there a note, with the depth and the remedy, if more requests are outstanding than the drive's
-/// queue holds? Is there none at the depth itself, or if the depth is varied?
+/// Is there a note, with the depth and the remedy, if more requests are outstanding than the
+/// drive's queue holds? Is there none at the depth itself, or if the depth is varied?
 #[test]
 fn queues_shorter_than_the_workload() {
     let run = |workload: &str, sets: &[&str]| {
@@ -248,8 +248,8 @@ fn pictures_over_a_key() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    // A mark for the throughput, the mean and the percentile of each row, and one in the legend. One
-    // scheduler has circles, the other squares.
+    // A mark for the throughput, the mean and the percentile of each row, and one in the legend.
+    // One scheduler has circles, the other squares.
     for shape in ["<circle", "<polygon"] {
         assert_eq!(svg.matches(shape).count(), 7 * 3 + 1, "{shape}");
     }
