@@ -165,8 +165,11 @@ impl SimulationRun {
             return None;
         };
         let sector = self.machine.drives[0].profile.sector;
+        let mut keys = summary.alignment(sector)?;
+        if sector.lowest_aligned_lbn == 0 && spec.offset.1 > 0 {
+            keys += ",offset=0";
+        }
         // Track sizes cannot be rounded.
-        let keys = summary.alignment(sector)?;
         (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
     }
 

@@ -88,7 +88,7 @@ mod tests {
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();
         assert!(readme.contains("](docs/start/install.md)"));
         assert!(readme.contains("[C](bindings/c)"));
-        assert!(readme.contains("the libraries in Rust, [C]"));
+        assert!(readme.contains("the libraries in Rust (of a checkout), [C]"));
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -276,6 +276,10 @@ fn partial_sector_writes() {
         let fixed = format!("{},{remedy}", workload.replace(",align=none", ""));
         assert_eq!(run(&fixed, &[])["partial_sector_writes"], 0, "{fixed}");
     }
+    // An offset of the workload must go.
+    let offset = run("random,read=0,size=8,align=8,offset=7,count=400", &[]);
+    assert_eq!(offset["partial_sector_writes"], 400);
+    assert_eq!(offset["partial_sector_writes_remedy"], "align=8,offset=0");
     // A drive whose physical sectors begin at LBN 7 also needs an offset.
     let shifted = ["--set", "sector.lowest_aligned_lbn=7"];
     let moved = run("random,read=0,size=8,count=400", &shifted);
