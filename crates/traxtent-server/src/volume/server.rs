@@ -2,6 +2,7 @@
 
 mod shutdown;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,8 +114,8 @@ struct ServedVolume {
 #[derive(Debug, Default)]
 struct ReportedFailures {
     members: Vec<usize>,
-    /// The members with an error in the log.
-    with_errors: Vec<usize>,
+    /// The errors of each member.
+    errors: BTreeMap<usize, ReportedErrors>,
     is_broken: bool,
 }
 
@@ -129,12 +130,12 @@ impl ReportedFailures {
             }
         }
         for one in status.members.iter().filter(|one| one.errors > 0) {
-            let is_new = !self.with_errors.contains(&one.member);
-            if is_new {
-                self.with_errors.push(one.member);
-            }
+            let errors = self.errors.entry(one.member).or_default();
+            let is_first = one.errors > errors.count && !errors.is_reported;
+            errors.count = one.errors;
+            errors.is_reported |= is_first;
             if let (Some(error), "active" | "rebuilding", true) =
-                (&one.error, one.state.as_str(), is_new)
+                (&one.error, one.state.as_str(), is_first)
             {
                 let more = "`volume status` counts further errors";
                 lines.push(format!("{}: {error}; {more}", named(one)));
@@ -150,14 +151,24 @@ impl ReportedFailures {
     /// Forgets the failure of a member, which can then be reported again.
     fn forget(&mut self, member: usize) {
         self.members.retain(|other| *other != member);
-        self.with_errors.retain(|other| *other != member);
+        self.errors.remove(&member);
     }
 
-    /// Forgets the errors of members that have not failed, so that errors after a repair are
-    /// reported again.
+    /// Lets the next error of each member be reported again, after a repair.
     fn forget_errors(&mut self) {
-        self.with_errors.clear();
+        for errors in self.errors.values_mut() {
+            errors.is_reported = false;
+        }
     }
+}
+
+/// The errors of a member, of which one is in the log.
+#[derive(Debug, Default)]
+struct ReportedErrors {
+    /// The number that was last seen.
+    count: u64,
+    /// Whether one has been reported since the start or the last repair.
+    is_reported: bool,
 }
 
 #[derive(Debug, Default)]
@@ -669,6 +680,7 @@ mod tests {
         );
         assert_eq!(reported.add(&status(&[("active", 0), ("active", 9)])), none);
         reported.forget_errors();
+        assert_eq!(reported.add(&status(&[("active", 0), ("active", 9)])), none);
         assert_eq!(
             reported.add(&status(&[("active", 0), ("active", 10)])),
             [first]

@@ -53,8 +53,9 @@ struct MapArgs {
 /// The drive is not timed. If its size, model or serial number is not that in the map, a warning
 /// says so. `probe --check` tests the map's boundaries.
 ///
-/// On Btrfs, the profiles single and DUP on one device are supported. Compressed files and those
-/// with other profiles are left out, with a line each and exit status 1.
+/// Btrfs is supported on one device, if the data has the profile single or DUP (of DUP, the first
+/// copy is shown), and needs root. Compressed files and those with other profiles are left out,
+/// with a line each and exit status 1.
 #[derive(clap::Args, Debug)]
 struct ShowArgs {
     /// The files, and directories whose files are shown
@@ -126,7 +127,8 @@ struct RealignArgs {
 /// Read files in requests of whole tracks, and write them to standard output
 ///
 /// Like `cat`, but each request reads what one track holds of the file, and some tracks are
-/// requested ahead. Reads bypass the page cache if the file system permits it.
+/// requested ahead. Reads bypass the page cache if the file system permits it. On Btrfs, the
+/// command ends at the first file that `show` would leave out, with status 3.
 #[derive(clap::Args, Debug)]
 struct ReadArgs {
     /// The files

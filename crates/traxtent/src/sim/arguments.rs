@@ -47,7 +47,7 @@ pub(crate) struct TraceArguments {
     /// the previous request has completed and the recorded pause has passed. `closed:N`: when fewer
     /// than N requests are outstanding. The default is semi-closed for traces that record pauses,
     /// otherwise recorded. In `validate` and `calibrate`, the default is semi-closed also for
-    /// traces in which no two requests overlap
+    /// traces in which at most 1 % of the requests overlap
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
     /// Multiply the speed of recorded arrivals by this factor

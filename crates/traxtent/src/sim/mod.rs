@@ -81,8 +81,8 @@ pub(crate) struct Args {
     /// .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Draw the throughput and the response times of a sweep over the numeric values of this KEY of
-    /// --set instead, with a curve for each combination of the others
+    /// With --plot, draw the throughput and the response times of a sweep over the numeric values
+    /// of this KEY of --set, with curves for each combination of the others
     #[arg(long, value_name = "KEY", requires = "plot")]
     plot_over: Option<String>,
     /// Draw the times of --plot, or the values of --plot-over, on a logarithmic axis
