@@ -135,3 +135,22 @@ pub(crate) fn print_line(line: &str) {
     use io::Write;
     let _ = writeln!(io::stderr(), "traxtent: {line}");
 }
+
+/// Reports the parts of a command's work that failed while others went on, with reasons. Returns an
+/// error that begins with `what` and names them, if there are any.
+pub(crate) fn left_out(what: &str, failures: &[(String, RunError)]) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    for (_, error) in failures {
+        print_line(&error.to_string());
+    }
+    let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
+    let line = format!("{what}: {}", names.join("; "));
+    let is_io = |(_, error): &(String, RunError)| matches!(error, RunError::Io(_));
+    Err(if failures.iter().any(is_io) {
+        Failure::Io(line)
+    } else {
+        Failure::Finding(line)
+    })
+}

@@ -5,13 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use traxtent_plot::{Curve, Residuals, TimesPanel, Validation};
-use traxtent_run::RunError;
 use traxtent_run::validation::{
     Comparison, TimesVerdict, TracePair, Verdict, compare, find_traces,
 };
 use traxtent_sim::agreement::{ReplayedRequest, residuals};
 
-use crate::failure::{Failure, Result, be_quiet, print_line};
+use crate::failure::{Failure, Result, be_quiet, left_out};
 use crate::machine::{Printer, TARGET_HELP};
 use crate::output;
 use crate::overwrite;
@@ -109,25 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else if !verdicts.is_empty() {
         write(&verdicts)?;
     }
-    left_out(&failures)
-}
-
-/// Reports the traces that could not be compared, with reasons. Returns an error if there are any.
-fn left_out(failures: &[(String, RunError)]) -> Result<()> {
-    if failures.is_empty() {
-        return Ok(());
-    }
-    for (_, error) in failures {
-        print_line(&error.to_string());
-    }
-    let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
-    let line = format!("not compared: {}", names.join(", "));
-    let unread = |(_, error): &(String, RunError)| matches!(error, RunError::Io(_));
-    Err(if failures.iter().any(unread) {
-        Failure::Io(line)
-    } else {
-        Failure::Finding(line)
-    })
+    left_out("not compared", &failures)
 }
 
 fn write(verdicts: &[Verdict]) -> Result<()> {

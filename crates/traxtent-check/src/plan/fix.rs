@@ -8,11 +8,12 @@
 
 mod contents;
 mod report;
+mod space;
 mod tables;
 
 use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{
-    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown,
+    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
 use crate::rules::{forward_to_all, physical_below};
 use crate::stack::{Kind, Layer, LayerId, Stack};
@@ -23,26 +24,8 @@ pub use report::{keep_first_commands, keep_first_of_array};
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
-/// The smallest space, in sectors, that sfdisk recognizes between two partitions. libfdisk's
-/// `new_freespace` (table.c) ignores a space of one sector, although a move by one would fit in it.
-const SPACE_SECTORS_MIN: u64 = 2;
-
-/// The smallest space, in sectors, that sfdisk recognizes after the last partition.
-/// `fdisk_get_freespaces` compares with the last usable sector less one.
-const LAST_SPACE_SECTORS_MIN: u64 = 3;
-
 /// The multiple to which a partition that must become shorter is rounded down, in sectors.
 const SHORTENED_SECTORS: u64 = 8;
-
-/// The sectors at the end of a drive that may hold a copy of a GPT, if the table does not state the
-/// last sector that partitions may use.
-const GPT_RESERVE_SECTORS: u64 = 64;
-
-/// The size of the smallest list of partitions that sfdisk leaves room for at the end of a drive.
-const GPT_LIST_BYTES: u64 = 16 << 10;
-
-/// The first sector that an MBR cannot address.
-const MBR_SECTORS_MAX: u64 = 1 << 32;
 
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
@@ -122,14 +105,6 @@ fn note_only(note: &str) -> Fix {
         note: note.to_owned(),
         commands: Vec::new(),
     }
-}
-
-/// The free space after a partition.
-#[derive(Clone, Copy, Default)]
-struct FreeSpace {
-    sectors: u64,
-    /// The number of sectors below which sfdisk does not recognize the space.
-    sectors_min: u64,
 }
 
 /// A finding with its layer and stack.
@@ -483,45 +458,6 @@ impl FindingContext<'_> {
             .iter()
             .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
         self.stack.above(id).next()
-    }
-
-    /// Returns the free space after a primary partition; `None` if it ends after that space.
-    fn space_after(&self, layer: &Layer, drive: &Layer) -> Option<FreeSpace> {
-        let place = layer.on.first()?;
-        let sector = self.sector_bytes();
-        let end = place.start.checked_add(layer.bytes)?.div_ceil(sector);
-        let starts = self.stack.layers.iter().filter_map(|other| {
-            let start = other.on.first().filter(|on| on.layer == place.layer)?.start / sector;
-            (matches!(other.kind, Kind::Partition(_)) && start >= end).then_some(start)
-        });
-        let (until, sectors_min) = match starts.min() {
-            Some(next) => (next, SPACE_SECTORS_MIN),
-            None => (self.usable_end(drive), LAST_SPACE_SECTORS_MIN),
-        };
-        Some(FreeSpace {
-            sectors: until.checked_sub(end)?,
-            sectors_min,
-        })
-    }
-
-    /// Returns the first sector after those that partitions of the drive may use.
-    fn usable_end(&self, drive: &Layer) -> u64 {
-        let sector = self.sector_bytes();
-        let sectors = drive.bytes / sector;
-        match self.table_below() {
-            Some((_, table)) if table.scheme == Scheme::Mbr => sectors.min(MBR_SECTORS_MAX),
-            Some((
-                _,
-                Table {
-                    last_usable_sector: Some(last),
-                    ..
-                },
-            )) => {
-                let list = GPT_LIST_BYTES.div_ceil(sector);
-                sectors.saturating_sub(list + 1).min(last.saturating_add(1))
-            }
-            _ => sectors.saturating_sub(GPT_RESERVE_SECTORS),
-        }
     }
 
     fn shorten_partition(&self) -> Option<Fix> {

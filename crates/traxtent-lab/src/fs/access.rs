@@ -179,8 +179,8 @@ impl SimulatedHost {
             if !self.cache.is_requested(place) {
                 self.fetch_run(open.file, block, 1);
             }
-        } else if let ReadAhead::Tracks(ahead) = self.config.read_ahead {
-            self.read_ahead_by_tracks(open, block, ahead);
+        } else if let ReadAhead::Tracks(most) = self.config.read_ahead {
+            self.read_ahead_by_tracks(open, block, most);
             // The first half of a block that spans tracks may have been requested alone.
             while !self.cache.is_requested(place) {
                 self.fetch_run(open.file, block, u64::MAX);

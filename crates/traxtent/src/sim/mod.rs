@@ -12,7 +12,7 @@ use traxtent_run::{
     simulation_facts, total_requests,
 };
 
-use crate::failure::{Failure, Result, be_quiet, note, print_line};
+use crate::failure::{Failure, Result, be_quiet, left_out, note};
 use crate::machine::{Printer, TARGET_HELP};
 use crate::overwrite;
 use crate::progress::Progress;
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         report.print()?;
     }
-    left_out(&failures)
+    left_out("not simulated", &failures)
 }
 
 /// The results of the cases that could be simulated.
@@ -219,19 +219,6 @@ fn check_requests(case: &Case, summaries: Vec<Summary>) -> Result<Vec<Summary>, 
         run.check_requests(summary)?;
     }
     Ok(summaries)
-}
-
-/// Reports the cases that could not be simulated, with reasons. Returns an error if there are any.
-fn left_out(failures: &[(String, RunError)]) -> Result<()> {
-    if failures.is_empty() {
-        return Ok(());
-    }
-    for (_, error) in failures {
-        print_line(&error.to_string());
-    }
-    let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
-    let names = names.join("; ");
-    Err(Failure::Finding(format!("not simulated: {names}")))
 }
 
 /// Refuses outputs that would overwrite an input or each other.
