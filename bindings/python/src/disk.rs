@@ -30,7 +30,8 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 /// in another process, create it there from a ``Drive``, which can be pickled.
 ///
 /// ``drive`` is a ``Drive`` or a target. Calls raise ``InputError`` for invalid requests, such as
-/// those beyond the end of the drive, and ``FileError`` (an ``OSError``) if the drive fails.
+/// those beyond the end of the drive, and ``FileError`` (an ``OSError``) with the number
+/// ``EIO`` if the drive fails.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct Disk {
     disk: Mutex<ModelDisk<MemoryMedia>>,

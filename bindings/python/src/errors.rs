@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyErrArguments, PyTypeInfo};
+use rustix::io::Errno;
 use traxtent_run::RunError;
 
 pyo3::create_exception!(
@@ -87,8 +88,8 @@ pub(crate) fn input_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
 /// Returns the class of errors of files and devices.
 pub(crate) fn file_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let doc = "A file or device that cannot be used.\n\n`errno` and `strerror` are those of the \
-               operating system's error, and None if it reported none. `filename` is None if no \
-               file is known.";
+               operating system's error, and None if it reported none; those of EIO for a simulated \
+               drive that fails. `filename` is None if no file is known.";
     two_bases(
         py,
         &FILE_ERROR,
@@ -114,9 +115,10 @@ pub(crate) fn input_error(what: impl std::fmt::Display) -> PyErr {
     of_class(input_class, what.to_string())
 }
 
-/// Returns the error of a device, simulated or real.
+/// Returns the error of a simulated drive, with the number that the kernel returns for a failed
+/// drive.
 pub(crate) fn device_error(what: impl std::fmt::Display) -> PyErr {
-    of_class(file_class, what.to_string())
+    of_class(file_class, (what.to_string(), Errno::IO.raw_os_error()))
 }
 
 /// Returns the error of a file.

@@ -107,7 +107,7 @@ def test_other_errors_of_files(tmp_path: Path) -> None:
     disk.fault("latent-error", lbn=100, sectors=8)
     with pytest.raises(FileError) as raised:
         disk.read(100)
-    assert (raised.value.errno, raised.value.filename) == (None, None)
+    assert (raised.value.errno, raised.value.filename) == (errno.EIO, None)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-//! Notes about settings that have no effect, queues that are shorter than the workload, and drives
-//! that are not used.
+//! Notes about settings that have no effect, queues that are shorter than the workload, skews that
+//! are too short, and drives that are not used.
 
+use traxtent_model::geometry::{Geometry, Track, ZoneInfo};
+use traxtent_model::mechanics::{HeadPosition, Mechanics};
 use traxtent_model::profile::Scheduler;
-use traxtent_units::Count;
+use traxtent_units::{Count, Lbn};
 use traxtent_workload::{ArrivalModel, ReplayPace};
 
 use crate::run::{Case, SimulationRun};
@@ -10,14 +12,15 @@ use crate::target::NamedDrive;
 use crate::workload::Workload;
 
 /// Returns notes about settings that have no effect, about workloads with more outstanding requests
-/// than the drive's queue holds, and about drives that the workload does not use. Each note occurs
-/// once.
+/// than the drive's queue holds, about skews that changed mechanics make too short, and about drives
+/// that the workload does not use. Each note occurs once.
 pub fn case_notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {
         let idle = idle_setting(group).map(str::to_owned);
         let queue = idle.or_else(|| short_queue(group));
-        for note in [queue, idle_drives(group)].into_iter().flatten() {
+        let found = [queue, short_skew(group), idle_drives(group)];
+        for note in found.into_iter().flatten() {
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -83,6 +86,68 @@ fn short_queue(cases: &[Case]) -> Option<String> {
             drive.name
         )
     })
+}
+
+/// The number of track changes that [`short_skew`] examines at the beginning of each zone.
+const CHANGES_PER_ZONE: u64 = 64;
+/// The share of track changes that are too short in [`short_skew`]. Defects and spare sectors can
+/// shorten a few.
+const SHORT_SHARE: f64 = 0.5;
+
+/// Returns the note about a drive that loses a revolution at most track changes, because its heads
+/// take longer than the skew between tracks. A drive whose read-ahead begins where the heads arrive
+/// loses less.
+fn short_skew(cases: &[Case]) -> Option<String> {
+    let runs = cases.iter().flat_map(|case| &case.runs);
+    let mut drives = runs
+        .flat_map(|run| &run.machine.drives)
+        .filter(|drive| !drive.profile.cache.read_ahead.on_arrival);
+    drives.find_map(|drive| {
+        let mechanics = drive.profile.mechanics.as_ref()?;
+        let mechanics = Mechanics::new(mechanics, drive.geometry.cylinders());
+        let zones = drive.geometry.zones().iter();
+        let changes = zones.flat_map(|zone| track_changes(&drive.geometry, zone));
+        let (mut total, mut short) = (0, 0);
+        for (track, next) in changes {
+            total += 1;
+            short += u32::from(loses_revolution(&drive.geometry, &mechanics, &track, &next));
+        }
+        (f64::from(short) > f64::from(total) * SHORT_SHARE).then(|| {
+            format!(
+                "{}: sequential requests lose a revolution at most track changes, because the \
+                 heads take longer than the skew; lengthen track_skew and cylinder_skew of the \
+                 zones",
+                drive.name
+            )
+        })
+    })
+}
+
+/// Iterates over pairs of consecutive tracks at the beginning of a zone.
+fn track_changes(geometry: &Geometry, zone: &ZoneInfo) -> impl Iterator<Item = (Track, Track)> {
+    let first = geometry
+        .track_of(zone.first_lbn)
+        .map_or(0, |track| track.index);
+    let pairs = (first..first + CHANGES_PER_ZONE)
+        .map_while(|index| Some((geometry.track(index)?, geometry.track(index + 1)?)));
+    pairs.take_while(|(_, next)| next.end_lbn() <= zone.end_lbn)
+}
+
+/// Returns whether the first sector of a track passes before the heads arrive from the end of
+/// another.
+fn loses_revolution(
+    geometry: &Geometry,
+    mechanics: &Mechanics,
+    track: &Track,
+    next: &Track,
+) -> bool {
+    let last = geometry.piece(Lbn(track.end_lbn().0 - 1), 1);
+    let first = geometry.piece(next.first_lbn, 1);
+    let end = mechanics.edge(&last.track, last.first_slot + 1);
+    let begin = mechanics.edge(&first.track, first.first_slot);
+    let gap = (begin.0 + mechanics.revolution().0 - end.0) % mechanics.revolution().0;
+    let (from, to) = (HeadPosition::from(track), HeadPosition::from(next));
+    mechanics.reposition(from, to, false).total().0 > gap
 }
 
 /// Returns the number of outstanding requests of a closed synthetic workload.

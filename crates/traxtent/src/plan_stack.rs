@@ -20,6 +20,7 @@ use traxtent_run::Target;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use traxtent_units::{Lbn, Sectors};
 
+use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
@@ -93,6 +94,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         .map_err(|error| Failure::at(&args.target, error))?;
     place.check_devices(args)?;
     place.set_up(&devices, &mut recipe);
+    note_content(args, &place, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
     if let Some(folder) = &args.output {
@@ -275,6 +277,22 @@ impl StackTarget {
                 });
             }
             _ => {}
+        }
+    }
+}
+
+/// Adds notes about the content of the devices and images of this machine, which the commands
+/// overwrite.
+fn note_content(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) {
+    let path = match &place.node {
+        Node::Block(path) | Node::Image(path) if args.device.is_empty() => Some(path),
+        _ => None,
+    };
+    for path in args.device.iter().chain(path) {
+        if let Some(content) = recognized_content(Path::new(path)) {
+            recipe.notes.push(format!(
+                "WARNING: {path} holds {content}. These commands overwrite it."
+            ));
         }
     }
 }

@@ -12,6 +12,7 @@ use super::Args;
 use crate::failure::{Failure, Result};
 use crate::machine::load;
 use crate::overwrite;
+use crate::sim::single_values;
 
 /// The maximum size of a scenario in bytes.
 const SCENARIO_BYTES_MAX: u64 = 16 << 20;
@@ -56,10 +57,15 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let logs = files("--log", &args.log)?;
     let receipts = files("--receipt", &args.receipt)?;
     let controls = files("--control", &args.control)?;
+    let changes = single_values(&args.set)?;
     let (mut drives, mut inputs) = (Vec::new(), Vec::new());
     for (index, (name, drive)) in named.iter().enumerate() {
         let drive_text = *drive;
-        let drive = load(drive_text)?.only_drive()?;
+        let mut machine = load(drive_text)?;
+        for (key, value) in &changes {
+            machine.set(key, value)?;
+        }
+        let drive = machine.only_drive()?;
         inputs.extend_from_slice(&drive.files);
         let profile = Profile::clone(&drive.profile);
         if let Some(path) = &scenarios[index] {

@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
+    /// Change a parameter of every drive
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// The speed of the drive's time relative to real time
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,

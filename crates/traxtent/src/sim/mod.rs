@@ -108,7 +108,7 @@ pub(crate) fn sweep_points(options: &[String]) -> usize {
     Setting::parse_all(options).map_or(0, |settings| combinations(&settings).len())
 }
 
-/// Parses `--set` options that have one value each.
+/// Parses the `--set` options of a command that accepts one value for each.
 pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>> {
     let mut points = combinations(&Setting::parse_all(options)?);
     match points.pop() {

@@ -1,6 +1,7 @@
 //! `traxtent plan stack`.
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
@@ -214,7 +215,7 @@ fn a_loop_device_without_partition_scanning() {
     assert_eq!(fs::read_to_string(offset).unwrap(), "2048\n");
 }
 
-/// Is an image only read, and do the commands attach it?
+/// Is an image only read, do the commands attach it, and is there a warning only if it is not blank?
 #[test]
 fn an_image() {
     let folder = tempfile::tempdir().unwrap();
@@ -245,6 +246,13 @@ fn an_image() {
         answer.out
     );
     assert!(fs::read(&image).unwrap().iter().all(|&byte| byte == 0));
+    assert!(!answer.out.contains("WARNING"), "{}", answer.out);
+    let mut file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.seek(SeekFrom::Start(4086)).unwrap();
+    file.write_all(b"SWAPSPACE2").unwrap();
+    let answer = traxtent_in(folder.path(), &["plan", "stack", "./a b.img"]);
+    let warning = "\n# WARNING: ./a b.img holds ";
+    assert!(answer.out.contains(warning), "{}", answer.out);
 }
 
 /// Does each refusal have the right status, and name the remedy or the missing file?

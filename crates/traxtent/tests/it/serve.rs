@@ -52,6 +52,21 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
+/// Does a changed parameter change the drive that is served?
+#[test]
+fn a_changed_parameter() {
+    let _ = testkit::tool!("nbdinfo");
+    let preferred = |set: &str| {
+        let line = ["serve", "toshiba-p300", "--set", set, "--"];
+        let client = ["sh", "-c", "nbdinfo \"$uri\" | grep block_size_preferred"];
+        let answer = traxtent(&[&line[..], &client].concat());
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        answer.out
+    };
+    let plain = preferred("sector.physical_bytes=4096");
+    assert_ne!(preferred("sector.physical_bytes=512"), plain);
+}
+
 /// Does the error for two drives with the same name show how to rename the second?
 #[test]
 fn drives_with_the_same_name() {
@@ -427,6 +442,16 @@ fn refused() {
             "512 bytes are too few; the drive needs 11820444672",
         ),
         (&["atlas10k2", "--log", "no/log.csv"], 3, "request log"),
+        (
+            &["atlas10k2", "--set", "mechanics.rmp=1"],
+            2,
+            "did you mean mechanics.rpm",
+        ),
+        (
+            &["atlas10k2", "--set", "mechanics.rpm=5400,7200"],
+            2,
+            "accepts several values",
+        ),
         (
             &["./cut.toml"],
             2,

@@ -218,6 +218,33 @@ fn queues_shorter_than_the_workload() {
     assert_eq!(run(&closed(65), &["host.scheduler=sstf"]), "");
 }
 
+/// Is there a note if most skews are too short for the heads? Is there none for a drive as it is, or
+/// for one that reads from where the heads arrive?
+#[test]
+fn short_skews() {
+    let notes = |drive: &str, sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let line: Vec<&str> = ["sim", drive, "sequential,size=1MiB,count=99"]
+            .into_iter()
+            .chain(sets)
+            .collect();
+        let answer = traxtent(&line);
+        assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
+        answer.err
+    };
+    assert_eq!(notes("atlas10k2", &["mechanics.rpm=15000"]), "");
+    for drive in ["generic-20tb", "toshiba-p300"] {
+        assert_eq!(notes(drive, &[]), "", "{drive}");
+        assert_eq!(notes(drive, &["mechanics.rpm=5400"]), "", "{drive}");
+        let faster = notes(drive, &["mechanics.rpm=10000,12000"]);
+        assert_eq!(
+            faster.matches("lose a revolution").count(),
+            1,
+            "{drive}: {faster}"
+        );
+    }
+}
+
 /// Does a picture over a key have each row of the sweep, with the unit of the values on its axis?
 /// Are values that are not numbers in one unit refused before anything is simulated?
 #[test]
