@@ -22,6 +22,11 @@ const GREY: RGBColor = rgb(colours::AXIS.light);
 const TITLE: f64 = 18.0;
 const TEXT: f64 = 17.0;
 
+/// The displayed width for the labels of a linear vertical axis.
+pub(super) const LABELS: f64 = 58.0;
+/// The displayed width for the labels of a logarithmic vertical axis: small shares have long ones.
+pub(super) const LOG_LABELS: f64 = 80.0;
+
 /// The height of a line of an explanation.
 pub(super) const NOTE_LINE: f64 = 20.0;
 
@@ -172,22 +177,18 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             Scale::linear(x.range.clone()),
             Scale::linear(y.range.clone()),
         );
-        self.axes_on(top, x, y, scales)
+        self.axes_on(top, x, y, scales, LABELS)
     }
 
-    /// Draws axes with these scales.
+    /// Draws axes with these scales. `labels` is the displayed width for the vertical axis's labels.
     pub(super) fn axes_on(
         &self,
         top: f64,
         x: &Axis<'_>,
         y: &Axis<'_>,
         scales: (Scale, Scale),
+        labels: f64,
     ) -> PlaneResult<'a, DB> {
-        // Small shares have long labels.
-        let labels = match &scales.1 {
-            Scale::Linear(_) => 58.0,
-            Scale::Log { .. } => 80.0,
-        };
         let mut plane = ChartBuilder::on(self.area)
             .margin_top(self.px(top))
             .margin_right(self.px(22.0))
@@ -363,19 +364,18 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     fn wrap(&self, text: &str, font: &TextStyle<'_>) -> Vec<String> {
         let room = self.area.dim_in_pixel().0 as i32 - self.px(32.0);
         let mut lines = vec![String::new()];
-        for word in text.split_whitespace() {
+        // Workloads are long words with commas.
+        for piece in text.split_inclusive([' ', ',']) {
             let line = lines.last_mut().expect("there is a line");
-            let longer = format!("{line} {word}");
-            if line.is_empty() {
-                line.push_str(word);
-            } else if self.width(&longer, font) <= room {
+            let longer = format!("{line}{piece}");
+            if line.is_empty() || self.width(longer.trim_end(), font) <= room {
                 *line = longer;
             } else {
-                lines.push(word.to_owned());
+                lines.push(piece.to_owned());
             }
         }
         for line in &mut lines {
-            *line = self.fit(line, font, room);
+            *line = self.fit(line.trim_end(), font, room);
         }
         lines
     }

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use std::ops::Range;
 
 use super::canvas::{DrawResult, Picture};
-use super::chart::{Axis, LegendEntry, ScaledArea, percent, plain};
+use super::chart::{Axis, LABELS, LOG_LABELS, LegendEntry, ScaledArea, percent, plain};
 use super::colours::{self, DATA};
 use super::scale::Scale;
 use super::{Axes, Distribution, Distributions};
@@ -28,7 +28,7 @@ impl Picture for Distributions {
         scale: f64,
     ) -> DrawResult<DB> {
         let sheet = ScaledArea { area, scale };
-        sheet.title(&self.title)?;
+        let title = sheet.title(&self.title)?;
         let curves = self.distributions.iter();
         let signs: Vec<LegendEntry<'_>> = curves
             .zip(strokes(&self.distributions))
@@ -37,7 +37,7 @@ impl Picture for Distributions {
                 Stroke::Dashes(colour) => LegendEntry::Dashes(colour, &curve.name),
             })
             .collect();
-        let top = sheet.legend(50.0, 70.0, &signs)? + 12.0;
+        let top = sheet.legend(title + 16.0, 70.0, &signs)? + 12.0;
         draw_curves(&sheet, top, &self.distributions, self.axes)
     }
 }
@@ -80,7 +80,11 @@ pub(super) fn draw_curves<DB: DrawingBackend>(
         };
         (scale(axes.log_x, &times), scale(axes.log_y, &shares))
     };
-    let mut plane = sheet.axes_on(top, &x, &y, scales())?;
+    let labels = match axes.log_y {
+        true => LOG_LABELS,
+        false => LABELS,
+    };
+    let mut plane = sheet.axes_on(top, &x, &y, scales(), labels)?;
     for (curve, stroke) in curves.iter().zip(strokes(curves)) {
         let points = points(curve, axes, &scales());
         match stroke {

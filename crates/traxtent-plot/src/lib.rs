@@ -131,6 +131,8 @@ pub struct Sweep {
     pub title: String,
     /// The name of the parameter, with the unit of its values, if any.
     pub parameter: String,
+    /// The unit of the throughput, such as `requests/s`.
+    pub throughput_unit: &'static str,
     /// The series, each with its colour.
     pub series: Vec<SweepSeries>,
     /// The axes. `log_x` is for the parameter, and `log_y` for the response times. The axis of the
@@ -152,8 +154,8 @@ pub struct SweepSeries {
 pub struct SweepPoint {
     /// The value of the parameter.
     pub value: f64,
-    /// The throughput.
-    pub requests_per_s: f64,
+    /// The throughput, in the unit of the sweep.
+    pub throughput: f64,
     /// The mean response time in milliseconds.
     pub mean_ms: f64,
     /// The 99th percentile of the response times in milliseconds.

@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::canvas::{DrawResult, Picture};
-use super::chart::{Axis, LegendEntry, ScaledArea, plain};
+use super::chart::{Axis, LABELS, LOG_LABELS, LegendEntry, ScaledArea, plain};
 use super::colours;
 use super::marker::Marker;
 use super::scale::Scale;
@@ -63,8 +63,8 @@ impl Picture for Sweep {
         let (_, charts) = area.split_vertically(sheet.px(top));
         let halves = charts.split_evenly((2, 1));
         let throughput = Chart {
-            title: "throughput, requests/s",
-            figures: &[(false, |point| point.requests_per_s)],
+            title: &format!("throughput, {}", self.throughput_unit),
+            figures: &[(false, |point| point.throughput)],
             log_y: false,
         };
         let response = Chart {
@@ -83,14 +83,14 @@ impl Picture for Sweep {
 type Figure = fn(&SweepPoint) -> f64;
 
 /// Some figures of all series.
-struct Chart {
-    title: &'static str,
+struct Chart<'a> {
+    title: &'a str,
     /// Each figure, and whether its curve is dashed.
     figures: &'static [(bool, Figure)],
     log_y: bool,
 }
 
-impl Chart {
+impl Chart<'_> {
     fn draw<DB: DrawingBackend>(
         &self,
         sheet: &ScaledArea<'_, DB>,
@@ -116,7 +116,12 @@ impl Chart {
             labels: 6,
         };
         let ends = figure.ends();
-        let mut plane = sheet.axes_on(top + 6.0, &x, &y, (parameter, figure))?;
+        // The parameter's axes of both charts begin at the same place.
+        let labels = match sweep.axes.log_y {
+            true => LOG_LABELS,
+            false => LABELS,
+        };
+        let mut plane = sheet.axes_on(top + 6.0, &x, &y, (parameter, figure), labels)?;
         for (index, (series, colour)) in sweep.series.iter().zip(colours).enumerate() {
             for (is_dashed, of) in self.figures {
                 let point = |point: &SweepPoint| (point.value, of(point).max(ends.start));
@@ -199,7 +204,7 @@ mod tests {
     fn sweep(names: &[&str]) -> Sweep {
         let point = |value: f64| SweepPoint {
             value,
-            requests_per_s: 100.0 * value,
+            throughput: 100.0 * value,
             mean_ms: 5.0 + value,
             p99_ms: 20.0 + value,
         };
@@ -210,6 +215,7 @@ mod tests {
         Sweep {
             title: "a drive: random".to_owned(),
             parameter: "queue.depth".to_owned(),
+            throughput_unit: "requests/s",
             series: names.iter().map(series).collect(),
             axes: Axes::default(),
         }

@@ -74,12 +74,17 @@ impl SweepPlan {
                     "--seed and --set workload.seed exclude each other",
                 ));
             }
+            let mut figures = Vec::new();
             for (key, value) in &set {
                 match key.strip_prefix("workload.") {
                     Some(key) => workload.set(key, value)?,
-                    None => machine.set(key, value)?,
+                    None => figures.push((key.clone(), value.clone())),
                 }
             }
+            machine.set_all(&figures).map_err(|error| match drive {
+                Some(drive) => RunError::at(drive, error),
+                None => error,
+            })?;
             let seeds = self.seeds(&workload, machine.seed)?;
             let runs = seeds.into_iter().map(|seed| SimulationRun {
                 machine: machine.clone(),

@@ -60,14 +60,17 @@ impl Case {
 
     /// Returns a short name for a legend.
     pub fn name(&self) -> String {
-        self.name_without("")
+        self.name_without(&[])
     }
 
-    /// Returns the name without the value of a key, such as the one on the axis of a picture.
-    pub fn name_without(&self, key: &str) -> String {
+    /// Returns the name without the values of some keys, such as the one on the axis of a picture.
+    pub fn name_without(&self, keys: &[&str]) -> String {
         let short = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
         let drive = self.drive.iter().cloned();
-        let set = self.set.iter().filter(|(known, _)| known != key);
+        let set = self
+            .set
+            .iter()
+            .filter(|(key, _)| !keys.contains(&key.as_str()));
         let set = set.map(|(key, value)| format!("{}={value}", short(key)));
         drive.chain(set).collect::<Vec<_>>().join(", ")
     }

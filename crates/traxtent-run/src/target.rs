@@ -240,6 +240,30 @@ impl Machine {
         self.drives.extend(other.drives);
     }
 
+    /// Replaces figures as [`set`](Self::set) does. The order does not matter: a value that is
+    /// invalid together with one to be replaced is tried again after the others.
+    ///
+    /// # Errors
+    /// See [`set`](Self::set).
+    pub fn set_all(&mut self, settings: &[(String, String)]) -> Result<()> {
+        let mut left: Vec<&(String, String)> = settings.iter().collect();
+        loop {
+            let mut refused = Vec::new();
+            let mut first_error = None;
+            for setting in &left {
+                if let Err(error) = self.set(&setting.0, &setting.1) {
+                    refused.push(*setting);
+                    first_error.get_or_insert(error);
+                }
+            }
+            match first_error {
+                None => return Ok(()),
+                Some(error) if refused.len() == left.len() => return Err(error),
+                Some(_) => left = refused,
+            }
+        }
+    }
+
     /// Replaces a figure in all drives, by its dotted path in the profile, such as `mechanics.rpm`.
     ///
     /// # Errors

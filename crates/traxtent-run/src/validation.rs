@@ -173,6 +173,8 @@ pub struct TracePair {
     pub trace: PathBuf,
     /// The target: the DiskSim parameters of the same name, or a drive for all traces.
     pub target: String,
+    /// Whether the trace was named, and not found in a directory.
+    pub is_named: bool,
 }
 
 /// The traces that some paths name, and the paths that cannot be used.
@@ -229,7 +231,10 @@ impl TraceSearch<'_> {
             };
             return Err(RunError::at(path.display(), why));
         }
-        pairs.push(self.pair(name, trace, &parameters));
+        pairs.push(TracePair {
+            is_named: true,
+            ..self.pair(name, trace, &parameters)
+        });
         Ok(())
     }
 
@@ -283,6 +288,7 @@ impl TraceSearch<'_> {
             name,
             trace,
             target: self.drive.map_or_else(parameters, str::to_owned),
+            is_named: false,
         }
     }
 }
@@ -298,11 +304,12 @@ fn stem(path: &Path) -> String {
 }
 
 /// Replays a trace on its drive, in which the figures of `set` are changed, and compares the times.
-/// If the trace has no measured times, passes a note to the observer and returns `None`.
+/// If a trace of a directory has no measured times, passes a note to the observer and returns
+/// `None`.
 ///
 /// # Errors
-/// Returns an error if the drive, a figure or the trace is invalid or cannot be read, or if the
-/// observer stops the replay.
+/// Returns an error if the drive, a figure or the trace is invalid or cannot be read, if a trace
+/// that was named has no measured times, or if the observer stops the replay.
 pub fn compare(
     pair: &TracePair,
     plan: &TracePlan,
@@ -310,9 +317,7 @@ pub fn compare(
     observer: &dyn Observer,
 ) -> Result<Option<Comparison>> {
     let mut machine = Machine::load(&pair.target, observer)?;
-    for (key, value) in set {
-        machine.set(key, value)?;
-    }
+    machine.set_all(set)?;
     compare_on(&machine, pair, plan, observer)
 }
 
@@ -326,14 +331,16 @@ pub fn compare_on(
     plan: &TracePlan,
     observer: &dyn Observer,
 ) -> Result<Option<Comparison>> {
-    let replayed = replay(pair, machine, plan, observer)?;
-    if replayed.is_none() {
-        let trace = pair.trace.display();
-        observer.note(&format!(
-            "{trace}: omitted, because it has no measured times"
-        ));
+    let trace = pair.trace.display();
+    match replay(pair, machine, plan, observer)? {
+        Some(replayed) => Ok(Some(judge(pair.name.clone(), replayed))),
+        None if pair.is_named => Err(RunError::at(trace, "has no measured times")),
+        None => {
+            let why = "omitted, because it has no measured times";
+            observer.note(&format!("{trace}: {why}"));
+            Ok(None)
+        }
     }
-    Ok(replayed.map(|replayed| judge(pair.name.clone(), replayed)))
 }
 
 /// The replay of a trace.

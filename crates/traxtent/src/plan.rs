@@ -104,9 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 fn plan_video(args: &VideoArgs) -> Result<()> {
     let mut machine = load(&args.target)?;
-    for (key, value) in &args.set {
-        machine.set(key, value)?;
-    }
+    machine.set_all(&args.set)?;
     let drive = machine.only_drive()?;
     let requirements = args.requirements();
     let test_drive = TestDrive::new(drive.profile.as_ref().clone(), args.seed);

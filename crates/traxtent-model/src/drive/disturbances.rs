@@ -39,22 +39,29 @@ impl Drive {
     /// Makes the drive do nothing from `now` to `until`. `now` must not be earlier than any time
     /// given before.
     ///
-    /// Requests that are not complete at `now` do not complete before `until`. New requests wait.
+    /// Work that is in progress at `now` ends later by the length of the stall. New requests wait.
     /// The platters continue to rotate.
     pub fn stall(&mut self, now: SimTime, until: SimTime) {
         self.run_until(now);
+        // A stall that begins during another adds only the time by which it is longer.
+        let added = until.saturating_since(self.stalled.max(now));
+        let later = |time: SimTime| match time > now {
+            true => SimTime(time.0.saturating_add(added.0)),
+            false => time,
+        };
         self.stalled = self.stalled.max(until);
         self.stop_read_ahead(now);
         if let Arm::Access { release, .. } = &mut self.arm {
-            *release = until.max(*release);
+            *release = later(*release).max(until);
         }
+        self.last_write.media_end = later(self.last_write.media_end);
         for flush in &mut self.flushes {
-            flush.latest = until.max(flush.latest);
+            flush.latest = later(flush.latest).max(until);
         }
         for done in self.done.iter_mut().filter(|done| done.completed > now) {
-            let late = until.saturating_since(done.completed);
-            done.completed += late;
-            done.breakdown.queue += late;
+            let completed = later(done.completed);
+            done.breakdown.queue += completed.since(done.completed);
+            done.completed = completed;
         }
     }
 

@@ -126,6 +126,10 @@ impl Profile {
                 let form = super::error::AGED_SPTF_FORM;
                 return Err(bad(&format!("aged-sptf with its weight, such as {form}")));
             }
+            // One of several words. An unknown one is answered with the list of them.
+            toml::Value::String(_) if !value.starts_with(['{', '"', '\'']) => {
+                toml::Value::String(value.to_owned())
+            }
             _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
                 .ok()
                 .and_then(|mut t| t.remove("v"))

@@ -62,9 +62,7 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     for (index, (name, drive)) in named.iter().enumerate() {
         let drive_text = *drive;
         let mut machine = load(drive_text)?;
-        for (key, value) in &changes {
-            machine.set(key, value)?;
-        }
+        machine.set_all(&changes)?;
         let drive = machine.only_drive()?;
         inputs.extend_from_slice(&drive.files);
         let profile = Profile::clone(&drive.profile);

@@ -6,6 +6,7 @@ use std::path::Path;
 use traxtent_plot::{Distribution, Distributions, Response, Sweep, SweepPoint, SweepSeries};
 use traxtent_run::{Case, Figures, Summary};
 use traxtent_units::Span;
+use traxtent_units::byte_size::byte_unit;
 use traxtent_units::stats::Quantiles;
 
 use super::report::workload_of;
@@ -53,10 +54,19 @@ impl Picture<'_> {
         figures: &[Figures],
     ) -> Result<()> {
         let (target, workload) = (&cases[0].runs[0].machine.target, workload_of(cases));
-        let title = match (&cases[0].drive, cases) {
+        let mut title = match (&cases[0].drive, cases) {
             (Some(_), [_, _, ..]) => workload,
             _ => format!("{target}: {workload}"),
         };
+        for (key, value) in &cases[0].set {
+            // The description of the workload has its own keys.
+            if is_constant(key, cases) && !key.starts_with("workload.") {
+                title.push_str(&format!(", {key}={value}"));
+            }
+        }
+        if let seeds @ 2.. = cases[0].runs.len() {
+            title.push_str(&format!(", {seeds} seeds"));
+        }
         match self.over {
             Some(key) => self.draw_over(key, title, cases, figures),
             None => self.draw_distributions(title, cases, summaries),
@@ -79,7 +89,7 @@ impl Picture<'_> {
                 summaries
                     .iter()
                     .for_each(|summary| all.merge(&summary.quantiles));
-                distribution(case.name(), &mut all)
+                distribution(name_in(cases, case, ""), &mut all)
             })
             .collect();
         let axes = self.axes;
@@ -109,20 +119,26 @@ impl Picture<'_> {
         figures: &[Figures],
     ) -> Result<()> {
         let mut series: Vec<SweepSeries> = Vec::new();
-        let mut parameter = key.to_owned();
+        let unit = number(value_of(key, &cases[0])).map_or("", |(_, unit)| unit);
+        let parameter = match unit {
+            "" => key.to_owned(),
+            unit => format!("{key}, {unit}"),
+        };
+        // The number of requests says little about requests of different sizes.
+        let (throughput, throughput_unit) = match key {
+            "workload.size" => ("mb_per_s", "MB/s"),
+            _ => ("requests_per_s", "requests/s"),
+        };
         for (case, figures) in cases.iter().zip(figures) {
-            let (value, unit) = number(value_of(key, case)).expect("all values were checked");
-            if !unit.is_empty() {
-                parameter = format!("{key}, {unit}");
-            }
+            let value = in_unit(value_of(key, case), unit).expect("all values were checked");
             let response = |key| figures.get(Some("response_ms"), key).0;
             let point = SweepPoint {
                 value,
-                requests_per_s: figures.get(None, "requests_per_s").0,
+                throughput: figures.get(None, throughput).0,
                 mean_ms: response("mean"),
                 p99_ms: response("p99"),
             };
-            let name = case.name_without(key);
+            let name = name_in(cases, case, key);
             match series.iter_mut().find(|series| series.name == name) {
                 Some(series) => series.points.push(point),
                 None => series.push(SweepSeries {
@@ -137,6 +153,7 @@ impl Picture<'_> {
         let picture = Sweep {
             title,
             parameter,
+            throughput_unit,
             series,
             axes: self.axes,
         };
@@ -144,7 +161,8 @@ impl Picture<'_> {
     }
 }
 
-/// Checks that the cases have several numbers for a key, all in one unit, and few enough series.
+/// Checks that the cases have several numbers for a key, in units that can be converted, and few
+/// enough series.
 fn check_over(key: &str, cases: &[Case]) -> Result<()> {
     let refuse = |why: String| Err(Failure::at(format!("--plot-over {key}"), why));
     let first = match cases[0].set.iter().find(|(known, _)| known == key) {
@@ -163,7 +181,7 @@ fn check_over(key: &str, cases: &[Case]) -> Result<()> {
         let value = value_of(key, case);
         match number(value) {
             None => return refuse(format!("{value} is not a number; choose another key")),
-            Some((_, other)) if Some(other) != unit => {
+            Some(_) if unit.and_then(|unit| in_unit(value, unit)).is_none() => {
                 return refuse(format!(
                     "{first} and {value} have different units; write all values in one unit"
                 ));
@@ -171,7 +189,7 @@ fn check_over(key: &str, cases: &[Case]) -> Result<()> {
             Some(_) => {}
         }
     }
-    let mut names: Vec<String> = cases.iter().map(|case| case.name_without(key)).collect();
+    let mut names: Vec<String> = cases.iter().map(|case| name_in(cases, case, key)).collect();
     names.sort_unstable();
     names.dedup();
     if names.len() > SERIES_MAX {
@@ -182,6 +200,32 @@ fn check_over(key: &str, cases: &[Case]) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Returns the name of a case in a legend, without the values that all cases share and that of
+/// `key`.
+fn name_in(cases: &[Case], case: &Case, key: &str) -> String {
+    let keys = case.set.iter().map(|(key, _)| key.as_str());
+    let omitted: Vec<&str> = keys
+        .filter(|known| *known == key || is_constant(known, cases))
+        .collect();
+    case.name_without(&omitted)
+}
+
+/// Returns whether a key has the same value in all cases.
+fn is_constant(key: &str, cases: &[Case]) -> bool {
+    cases
+        .iter()
+        .all(|case| value_of(key, case) == value_of(key, &cases[0]))
+}
+
+/// Returns a value such as `64KiB` as a number of this unit; `None` if its unit cannot be
+/// converted.
+fn in_unit(text: &str, unit: &str) -> Option<f64> {
+    match number(text)? {
+        (value, own) if own == unit => Some(value),
+        (value, own) => Some(value * byte_unit(own)? as f64 / byte_unit(unit)? as f64),
+    }
 }
 
 /// Returns the value of a key that all cases have.

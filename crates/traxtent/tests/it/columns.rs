@@ -166,7 +166,7 @@ fn mistakes() {
             ]
             .concat(),
             2,
-            "traxtent: log.csv: found no trace that has measured times",
+            "traxtent: log.csv: has no measured times",
         ),
     ] {
         let answer = run(folder, &arguments);

@@ -6,6 +6,40 @@ use super::command::{json, prints, traxtent};
 
 const SMALL: &str = "random,count=500";
 
+/// Do values that depend on each other have the same effect in either order? Does an error in a
+/// sweep over drives name the drive? Does one for a word list the words?
+#[test]
+fn values_that_depend_on_each_other() {
+    let (all, writes) = ("cache.segments=8", "cache.write_segments=8");
+    let simulate = |sets: [&str; 2]| {
+        let sets = ["--set", sets[0], "--set", sets[1]];
+        prints(&[&["sim", "cheetah15k7", SMALL], &sets[..]].concat())
+    };
+    let (one, other) = (simulate([all, writes]), simulate([writes, all]));
+    let response = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("response"));
+        line.map(str::to_owned).unwrap()
+    };
+    assert_eq!(response(&one), response(&other));
+    let drives = [
+        "sim",
+        "--drives",
+        "atlas10k,cheetah15k7",
+        SMALL,
+        "--set",
+        all,
+    ];
+    let answer = traxtent(&drives);
+    assert_eq!(answer.status, 2);
+    let says = "cheetah15k7: --set cache.segments=8: cache.write_segments";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let answer = traxtent(&["sim", "atlas10k", SMALL, "--set", "cache.write_back=true"]);
+    assert_eq!(answer.status, 2);
+    for word in ["none", "full"] {
+        assert!(answer.err.contains(word), "{}", answer.err);
+    }
+}
+
 /// Does setting a value of the profile, or of the workload, change the simulation accordingly?
 #[test]
 fn sets_figures() {
@@ -282,7 +316,17 @@ fn pictures_over_a_key() {
     }
     assert_eq!(run(&["workload.size=4KiB,8KiB"], "workload.size").status, 0);
     let svg = fs::read_to_string(&path).unwrap();
-    assert!(svg.contains("workload.size, KiB"));
+    assert!(svg.contains("workload.size, KiB") && svg.contains("throughput, MB/s"));
+    let sizes = ["workload.size=4KiB,1MiB,16K", "mechanics.rpm=7200"];
+    assert_eq!(run(&sizes, "workload.size").status, 0);
+    let svg = fs::read_to_string(&path).unwrap();
+    assert!(
+        svg.contains("mechanics.rpm=7200"),
+        "a constant is in the title"
+    );
+    for text in ["workload.size, KiB", "1024"] {
+        assert!(svg.contains(text), "{text}");
+    }
 
     for (sets, over, says) in [
         (&[schedulers, depths][..], "queue.scheduler", "not a number"),
@@ -296,7 +340,7 @@ fn pictures_over_a_key() {
             "add them",
         ),
         (
-            &["workload.size=4KiB,1MiB"],
+            &["workload.size=4KiB,16"],
             "workload.size",
             "different units",
         ),

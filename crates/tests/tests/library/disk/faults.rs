@@ -211,8 +211,8 @@ fn grown_defects_go_to_spares() {
     }
 }
 
-/// Does a stall delay outstanding and new commands until its end, and not a picosecond longer,
-/// while the media keep turning?
+/// Does a stall delay the command in progress by its length, and commands that wait or arrive until
+/// it is over, while the media keep turning? Does a second stall add only what exceeds the first?
 #[test]
 fn a_stall_holds_everything_back() {
     let mut disk = Disk::new(&tiny()).unwrap();
@@ -222,7 +222,7 @@ fn a_stall_holds_everything_back() {
     };
     let outstanding = disk.submit(SimTime::ZERO, read(20), Vec::new()).unwrap();
     let waiting = disk.submit(SimTime::ZERO, read(40), Vec::new()).unwrap();
-    disk.inject(SimTime::from_ms(1.0), "stall,for=50 ms".parse().unwrap())
+    disk.inject(SimTime::from_ms(1.0), "stall,for=40 ms".parse().unwrap())
         .unwrap();
     let flush = disk
         .submit(SimTime::from_ms(2.0), Command::Flush, Vec::new())
@@ -230,13 +230,15 @@ fn a_stall_holds_everything_back() {
     let later = disk
         .submit(SimTime::from_ms(3.0), read(60), Vec::new())
         .unwrap();
+    disk.inject(SimTime::from_ms(11.0), "stall,for=40 ms".parse().unwrap())
+        .unwrap();
     let end = SimTime::from_ms(51.0);
     assert_eq!(disk.poll(SimTime(end.0 - 1)), None);
     let first: Vec<_> = std::iter::from_fn(|| disk.poll(end)).collect();
     let tags: Vec<_> = first.iter().map(|done| done.tag).collect();
-    assert_eq!(tags, [outstanding, flush]);
-    // Sector 40 of the track passes from 54 to 54.1 ms, sector 60 from 56 to 56.1 ms; the bus takes
-    // 0.01 ms.
+    assert_eq!(tags, [flush]);
+    // The first command needs 2.11 ms without the stalls. Sector 40 of the track passes from 54 to
+    // 54.1 ms, sector 60 from 56 to 56.1 ms; the bus takes 0.01 ms.
     let rest: Vec<_> = std::iter::from_fn(|| {
         let wake = disk.next_wakeup()?;
         disk.poll(wake)
@@ -250,7 +252,8 @@ fn a_stall_holds_everything_back() {
     assert_eq!(
         times.collect::<Vec<_>>(),
         [
-            (waiting, SimTime::from_ms(54.11), ms(51.0), ms(3.0)),
+            (outstanding, SimTime::from_ms(52.11), ms(50.0), ms(2.0)),
+            (waiting, SimTime::from_ms(54.11), ms(52.11), ms(1.89)),
             (later, SimTime::from_ms(56.11), ms(51.11), ms(1.89)),
         ]
     );
