@@ -209,7 +209,7 @@ impl Examiner<'_> {
                     "a partition table in a partition".to_owned(),
                 ))
             }
-            Content::Unknown(Unknown::Nameless) => {
+            Content::Unknown(Unknown::Nameless | Unknown::Headless { .. }) => {
                 let lost = source.as_ref().ok().map(|source| lost_header(&**source));
                 match lost {
                     Some(Ok(Some(problem))) => Content::Unknown(Unknown::Damaged(problem)),

@@ -442,8 +442,15 @@ pub enum Unknown {
     Named(String),
     /// An image of a disk in this format, such as qcow2. The disk in it is not examined.
     Container(String),
-    /// The start, where headers would be, holds only zeros.
+    /// The start, the end, and samples between them hold only zeros.
     Blank,
+    /// There is data, but no header at the start.
+    Headless {
+        /// The offset of the first byte of data that was found.
+        byte: u64,
+        /// A known format that begins somewhere else, and where.
+        found: Option<String>,
+    },
     /// The format is not known.
     Nameless,
     /// It lies on something that is not available, or that only the kernel can open.

@@ -7,6 +7,7 @@
 pub mod btrfs;
 pub mod container;
 mod copies;
+mod data;
 mod error;
 pub mod ext;
 mod fields;
@@ -28,6 +29,7 @@ pub const SIZE_MAX: u64 = 1 << 31;
 
 pub use copies::copy_of_header;
 pub(crate) use copies::lost_header;
+pub use data::{first_data, first_data_in};
 pub use error::{LayerError, Parsed};
 pub use kinds::*;
 pub use recognize::{Content, recognize};

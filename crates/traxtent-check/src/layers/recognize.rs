@@ -1,5 +1,6 @@
 //! Recognition of the content of a drive, a partition or a volume.
 
+use super::data::{first_data, lost_partition};
 use super::error::LayerError;
 use super::lvm::{self, Group};
 use super::mbr::{FirstSector, Partitioned};
@@ -35,8 +36,27 @@ pub enum Content {
     Unknown(Unknown),
 }
 
-/// The number of bytes at the start that must be zero for the content to count as blank.
-const BLANK_BYTES: usize = 128 << 10;
+impl Content {
+    /// Returns the name of a known format, with its article.
+    pub fn name(&self) -> Option<&str> {
+        Some(match self {
+            Content::Table(_) => "a partition table",
+            Content::MdMember(_) => "a member of an md array",
+            Content::PhysicalVolume(..) => "a physical volume of LVM",
+            Content::Luks(_) => "LUKS",
+            Content::Zfs(_) => "a member of a ZFS pool",
+            Content::Xfs(_) => "XFS",
+            Content::Btrfs(_) => "Btrfs",
+            Content::Ext(_) => "an ext file system",
+            Content::Swap(_) => "swap space",
+            Content::Unknown(Unknown::Named(name)) => name,
+            Content::Unknown(_) => return None,
+        })
+    }
+}
+
+/// The number of bytes at the start in which a header would be.
+const HEADER_BYTES: u64 = 128 << 10;
 
 /// Recognizes the content of `source`, whose logical sectors have `sector_bytes` bytes.
 ///
@@ -108,13 +128,19 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
     }
     Ok(Content::Unknown(match name {
         Some(name) => Unknown::Named(name.to_owned()),
-        None if is_blank(source)? => Unknown::Blank,
-        None => Unknown::Nameless,
+        None if source.bytes() == 0 => Unknown::Nameless,
+        None => match first_data(source, 0..source.bytes())? {
+            None => Unknown::Blank,
+            Some(byte) => match lost_partition(source, byte) {
+                None if byte < HEADER_BYTES => Unknown::Nameless,
+                found => Unknown::Headless { byte, found },
+            },
+        },
     }))
 }
 
 /// Recognizes the other formats that are examined: LVM, LUKS, file systems and swap space.
-fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
+pub(super) fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
     if let Some((volume, group)) = lvm::parse(source)? {
         return Ok(Some(Content::PhysicalVolume(volume, group)));
     }
@@ -187,9 +213,4 @@ fn is_outgrown(
         _ => None,
     };
     Ok(end.is_some_and(|end| member.used_bytes < end && end <= source.bytes()))
-}
-
-fn is_blank(source: &dyn Source) -> Result<bool, SourceError> {
-    let start = source.read_up_to(0, BLANK_BYTES)?;
-    Ok(!start.is_empty() && start.iter().all(|&byte| byte == 0))
 }

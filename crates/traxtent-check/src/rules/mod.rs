@@ -165,6 +165,19 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
             Rule::UnknownContent,
             format!("the content of {name} is not known, so its alignment is not checked"),
         ),
+        Unknown::Headless { byte, found } => (
+            Rule::UnknownContent,
+            match found {
+                Some(found) => format!(
+                    "{name} has no header at its start, but {found}: a partition table is possibly \
+                     lost, and the alignment is not checked"
+                ),
+                None => format!(
+                    "{name} has no header at its start, but data at byte {byte}, so its alignment \
+                     is not checked"
+                ),
+            },
+        ),
         Unknown::Elsewhere(reason) => (
             Rule::UnknownContent,
             format!("{name} is not examined: {reason}"),

@@ -214,6 +214,38 @@ fn content_that_is_not_checked() {
     assert!(what.contains("SquashFS"), "{what}");
 }
 
+/// Is a drive whose partition table is lost reported with the file system that begins where the first
+/// partition did, at any usual place, and with data at another place? A blank drive is not.
+#[test]
+fn a_lost_partition_table() {
+    let (mkfs, ext) = (tool!("mkfs.xfs"), tool!("mke2fs"));
+    let bytes = 4096 * 1024 * MIB;
+    for start in [63 * 512, MIB, 4 * MIB] {
+        let image = Image::new(bytes);
+        let part = Image::new(512 * MIB);
+        part.run(&mkfs, &["-q", "@"], "");
+        let superblock = part.read(0, 4096);
+        image.write(start, &superblock);
+        let what = finding(&image.stack(), Rule::UnknownContent).what;
+        let says = format!("XFS begins at byte {start}");
+        assert!(what.contains(&says), "{what}");
+    }
+    let part = Image::new(64 * MIB);
+    part.run(&ext, &["-q", "@"], "");
+    let image = Image::new(bytes);
+    image.write(20 * MIB, &part.read(0, 4096));
+    let what = finding(&image.stack(), Rule::UnknownContent).what;
+    let says = format!("an ext file system begins at byte {}", 20 * MIB);
+    assert!(what.contains(&says), "{what}");
+    for at in [130 << 10, 31 * MIB, bytes - MIB, bytes - 1] {
+        let image = Image::new(bytes);
+        assert_eq!(wrong(&image.stack()), [""; 0]);
+        image.write(at, b"x");
+        let what = finding(&image.stack(), Rule::UnknownContent).what;
+        assert!(what.contains(&format!("data at byte {at}")), "{what}");
+    }
+}
+
 /// Is FAT, whose first sector ends like a partition table, not taken for a partition table?
 #[test]
 fn fat_is_no_table() {

@@ -48,6 +48,13 @@ impl Image {
 
     /// Runs a tool, which must succeed, and returns its standard output. `@` is replaced by the
     /// image's path.
+    pub(crate) fn read(&self, at: u64, bytes: usize) -> Vec<u8> {
+        let mut buffer = vec![0; bytes];
+        let file = File::open(&self.path).unwrap();
+        file.read_exact_at(&mut buffer, at).unwrap();
+        buffer
+    }
+
     pub(crate) fn run(&self, tool: &Path, arguments: &[&str], input: &str) -> String {
         run(tool, &self.path, arguments, input)
     }

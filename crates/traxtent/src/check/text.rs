@@ -298,6 +298,7 @@ fn describe(layer: &Layer) -> String {
             Unknown::Container(format) => format!("{format} image, not examined"),
             Unknown::Blank => "blank".to_owned(),
             Unknown::Nameless => "unknown".to_owned(),
+            Unknown::Headless { .. } => "data without a header".to_owned(),
             Unknown::Elsewhere(_) => "not examined".to_owned(),
             Unknown::Unreadable(_) => "cannot be read".to_owned(),
             Unknown::Damaged(_) => "damaged".to_owned(),

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,44 @@ fn sparse(path: &Path, mib: u64) {
 fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
     let _ = Command::new("sync").status();
     paths.map(|path| fs::read(path).unwrap())
+}
+
+/// Is a large device whose partition table is lost, but with a file system at 1 MiB, refused as a
+/// member of a volume, and is nothing written to it?
+#[test]
+fn a_device_with_a_lost_partition_table() {
+    let _ = testkit::tool!("losetup");
+    let make = testkit::tool!("mkfs.xfs");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let (image, part) = (at.join("image"), at.join("part"));
+    sparse(&image, 4 << 20);
+    sparse(&part, 512);
+    let made = Command::new(make).arg("-q").arg(&part).status();
+    assert!(made.unwrap().success());
+    let superblock = fs::read(&part).unwrap()[..4096].to_vec();
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&superblock, 1 << 20).unwrap();
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("no loop device is available");
+    };
+    for other in ["b", "c"] {
+        sparse(&at.join(other), 4 << 20);
+    }
+    let name = device.name();
+    let line = [
+        "volume", "create", "--level", "raid-5", "--chunk", "64K", &name, "b", "c",
+    ];
+    let answer = traxtent_in(at, &line);
+    assert_ne!(answer.status, 0, "{}", answer.out);
+    let says = "XFS begins at byte 1048576";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let mut kept = vec![0; 4096];
+    fs::File::open(&image)
+        .unwrap()
+        .read_exact_at(&mut kept, 1 << 20)
+        .unwrap();
+    assert!(kept == superblock);
 }
 
 /// Is a device that is mounted, or that holds a file system or a member of a volume, left unchanged
