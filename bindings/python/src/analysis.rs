@@ -233,7 +233,7 @@ fn measured(
                 return Err(RunError::Stopped);
             }
         }
-        trace.warn(observer);
+        trace.report(observer);
         traces.push(MeasuredTrace::new(records, pace));
     }
     Ok(traces)

@@ -306,7 +306,7 @@ impl SimulationRun {
     ) -> Result<Option<Summary>> {
         let mut source = self.trace.open(path, &self.machine)?;
         let summary = self.simulate_source(host, &mut source, observer, sink);
-        source.records().warn(observer);
+        source.records().report(observer);
         summary.map_err(|error| self.trace.simulation_error(path, &error))
     }
 
@@ -430,7 +430,8 @@ impl TracePlan {
         let trace = trace
             .placed(machine.system.clone())
             .only(self.device)
-            .sole(machine.drives.len() == 1);
+            .sole(machine.drives.len() == 1)
+            .served_by(machine.several_names());
         let natural = match trace.records_pauses() {
             true => ReplayPace::SemiClosed,
             false => ReplayPace::Recorded { speed: 1.0 },

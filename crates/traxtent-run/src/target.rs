@@ -233,6 +233,16 @@ impl Machine {
         files.map(PathBuf::as_path)
     }
 
+    /// Returns the names of the devices that serve requests: the arrays, or else the drives. Empty
+    /// if there is only one.
+    pub(crate) fn several_names(&self) -> Vec<String> {
+        let names: Vec<String> = match self.arrays() {
+            [] => self.drives.iter().map(|drive| drive.name.clone()).collect(),
+            arrays => arrays.iter().map(|array| array.name.clone()).collect(),
+        };
+        if names.len() > 1 { names } else { Vec::new() }
+    }
+
     /// Appends the drives of another machine, whose DiskSim workload, seed and parameters are
     /// dropped.
     pub fn extend(&mut self, other: Machine) {

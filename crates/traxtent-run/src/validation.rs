@@ -397,7 +397,7 @@ fn replay(
     if !counter.finish() {
         return Err(RunError::Stopped);
     }
-    source.records().warn(observer);
+    source.records().report(observer);
     for (count, which) in [
         (flushes, "that flush the cache"),
         (unmeasured, "without a measured time"),

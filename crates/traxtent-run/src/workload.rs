@@ -23,6 +23,9 @@ const SPEC_BYTES_MAX: u64 = 1 << 20;
 /// The first bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
+/// The maximum number of devices in the note that gives their numbers, so that it can be read.
+const DEVICES_NOTED: usize = 16;
+
 /// A workload for the drives.
 #[derive(Clone, Debug)]
 pub enum Workload {
@@ -180,6 +183,8 @@ pub struct Trace {
     /// For a machine with one drive: the first device in the trace, once known. It is mapped to the
     /// drive.
     sole: Option<Option<u32>>,
+    /// The names of the drives or arrays of a machine with several, in the order of their numbers.
+    several: Vec<String>,
     /// The number of records returned so far.
     returned: u64,
     /// The number of records for devices that the DiskSim parameters do not map.
@@ -230,6 +235,7 @@ impl Trace {
             system: None,
             only: None,
             sole: None,
+            several: Vec::new(),
             returned: 0,
             misplaced: 0,
         }
@@ -255,6 +261,14 @@ impl Trace {
     #[must_use]
     pub fn sole(mut self, sole: bool) -> Trace {
         self.sole = sole.then_some(None);
+        self
+    }
+
+    /// Sets the names of the drives or arrays that serve the devices, if there are several. A note
+    /// then states which of them serves which device, if the trace gives names of devices.
+    #[must_use]
+    pub fn served_by(mut self, names: Vec<String>) -> Trace {
+        self.several = names;
         self
     }
 
@@ -286,8 +300,47 @@ impl Trace {
         })
     }
 
-    /// Passes all warnings to the observer.
-    pub fn warn(&self, observer: &dyn Observer) {
+    /// Returns the note about the numbers of devices for which the trace has names, if several
+    /// drives serve them or one is selected by its number. It is complete once the trace has ended.
+    fn device_note(&self) -> Option<String> {
+        let names = self.reader.device_names();
+        if names.is_empty() || (self.several.is_empty() && self.only.is_none()) {
+            return None;
+        }
+        let numbered = (0..).zip(names.iter().take(DEVICES_NOTED));
+        let devices = numbered.map(|(number, name)| match self.drive_of(number) {
+            Some(drive) => format!("{name} is device {number} ({drive})"),
+            None => format!("{name} is device {number}"),
+        });
+        let mut devices = devices.collect::<Vec<_>>().join(", ");
+        if names.len() > DEVICES_NOTED {
+            devices += &format!(", and {} more", names.len() - DEVICES_NOTED);
+        }
+        let path = self.path.display();
+        Some(format!("{path}: devices of the trace: {devices}"))
+    }
+
+    /// Returns the name of the drive or array that serves a device, if there are several and the
+    /// device is one of theirs.
+    fn drive_of(&self, device: u32) -> Option<&str> {
+        let maps = self
+            .system
+            .as_ref()
+            .map_or(&[][..], |system| &system.devices);
+        let drive = match (self.only, maps) {
+            (Some(only), _) if only == device => 0,
+            (Some(_), _) => return None,
+            (None, []) => device,
+            (None, maps) => maps.iter().find(|map| map.trace_device == device)?.disk,
+        };
+        self.several.get(drive as usize).map(String::as_str)
+    }
+
+    /// Passes the note about names of devices and all warnings to the observer.
+    pub fn report(&self, observer: &dyn Observer) {
+        if let Some(note) = self.device_note() {
+            observer.note(&note);
+        }
         for warning in self.warnings() {
             observer.warn(&warning);
         }

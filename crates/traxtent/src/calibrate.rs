@@ -248,7 +248,7 @@ fn read_traces(args: &Args, machine: &Machine) -> Result<Vec<MeasuredTrace>> {
         let mut trace = source.into_records();
         let records = trace.by_ref().collect::<Result<_, _>>();
         let records = records.map_err(|error| trace_error(path, &error))?;
-        trace.warn(&Printer);
+        trace.report(&Printer);
         Ok(MeasuredTrace::new(records, pace))
     };
     args.traces.iter().map(read).collect()

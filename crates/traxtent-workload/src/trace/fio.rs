@@ -33,7 +33,8 @@ pub(super) struct Fio {
     heading: &'static str,
     timed: bool,
     begun: bool,
-    files: BTreeMap<String, u32>,
+    /// The names of files so far, with their device numbers.
+    pub(super) files: BTreeMap<String, u32>,
     waited: u64,
 }
 

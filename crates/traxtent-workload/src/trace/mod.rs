@@ -299,6 +299,19 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
+    /// The names of devices so far, in the order of their numbers, which count from 0. Empty if the
+    /// trace gives numbers instead of names.
+    pub fn device_names(&self) -> Vec<&str> {
+        let numbered = match &self.parser {
+            Parser::Columns(columns) => columns.device_names(),
+            Parser::Fio(fio) => &fio.files,
+            _ => return Vec::new(),
+        };
+        let mut names: Vec<_> = numbered.iter().collect();
+        names.sort_unstable_by_key(|(_, number)| **number);
+        names.into_iter().map(|(name, _)| name.as_str()).collect()
+    }
+
     /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] gaps have been read or
     /// the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {

@@ -226,3 +226,37 @@ fn recordings_of_fio_and_blktrace() {
     near(validate("a.blkparse", &[]), 11.6815);
     near(validate("a.blkparse", &["--arrival", "queue"]), 11.7215);
 }
+
+/// Does a note state which drive serves which named device, in the order of their appearance? Is
+/// there none for a single drive, or for devices that are numbers?
+#[test]
+fn named_devices_and_their_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let trace = |names: [&str; 2]| {
+        let line = |index: usize| format!("{}0,R,{}00,8,{}\n", index, index, names[index % 2]);
+        (0..20).map(line).collect::<String>()
+    };
+    fs::write(folder.join("names.csv"), trace(["sdc", "sda"])).unwrap();
+    fs::write(folder.join("numbers.csv"), trace(["1", "0"])).unwrap();
+    let notes = |trace: &str, more: &[&str]| -> String {
+        let columns = ["--columns", "time=1,op=2,lbn=3,sectors=4,device=5"];
+        let start = ["sim", "atlas10k", trace, "--units", "ms"];
+        succeed(folder, &[&start[..], &columns, more].concat()).err
+    };
+    let second = ["--drive", "hp-c2247"];
+    assert_eq!(
+        notes("names.csv", &second),
+        "traxtent: note: names.csv: devices of the trace: sdc is device 0 (atlas10k), sda is device \
+         1 (hp-c2247)\n"
+    );
+    assert_eq!(notes("numbers.csv", &second), "");
+    // A device that is selected by its number needs the note too.
+    assert_eq!(
+        notes("names.csv", &["--device", "1"]),
+        "traxtent: note: names.csv: devices of the trace: sdc is device 0, sda is device 1\n"
+    );
+    let one = trace(["sdc", "sdc"]);
+    fs::write(folder.join("names.csv"), one).unwrap();
+    assert_eq!(notes("names.csv", &[]), "");
+}

@@ -16,6 +16,7 @@
 mod read;
 mod spec;
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 pub use spec::{
@@ -106,6 +107,11 @@ impl Columns {
             }
         }
         self.held.pop(lines)
+    }
+
+    /// The names of devices so far, with their numbers; empty if the devices are numbers.
+    pub(super) fn device_names(&self) -> &BTreeMap<String, u32> {
+        self.devices.numbered()
     }
 
     pub(super) fn records_pauses(&self) -> bool {

@@ -463,4 +463,9 @@ impl Names {
         self.names.insert(name.to_owned(), number);
         Ok(number)
     }
+
+    /// The names that were numbered.
+    pub(super) fn numbered(&self) -> &BTreeMap<String, u32> {
+        &self.names
+    }
 }
