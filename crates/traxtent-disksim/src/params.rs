@@ -563,8 +563,26 @@ impl Parser<'_> {
         Ok(Entry::Block(Rc::new(block)))
     }
 
-    /// Parses a block's parameters, after the opening brace.
+    /// Parses a block's parameters, after the opening brace. If that fails after the end of the
+    /// included file in which the block begins, the error says that the block is not closed.
     fn block(
+        &mut self,
+        kind: String,
+        name: Option<String>,
+        at: &Lexeme,
+    ) -> Result<Block, ParamError> {
+        let shown = name.clone().unwrap_or_else(|| kind.clone());
+        self.parameters(kind, name, at).map_err(|error| {
+            if *error.file == *at.file || self.lexer.is_within(&at.file) {
+                return error;
+            }
+            at.error(format!(
+                "the block {shown} is not closed by a \"}}\" in this file"
+            ))
+        })
+    }
+
+    fn parameters(
         &mut self,
         kind: String,
         name: Option<String>,

@@ -11,6 +11,8 @@ fn parse(text: &str) -> Result<Document, String> {
         "dir/loop" => Ok(b"source loop".to_vec()),
         "dir/sub/a" => Ok(b"source b".to_vec()),
         "dir/sub/b" => Ok(b"type NAME { }".to_vec()),
+        "dir/open" => Ok(b"\nkind B {\n x = 1,".to_vec()),
+        "dir/nested" => Ok(b"kind B {\n x = C {\n y = [ 1,".to_vec()),
         _ => Err("no such file".to_string()),
     };
     Document::parse("dir/top", text.as_bytes(), &sources).map_err(|e| e.to_string())
@@ -114,6 +116,15 @@ fn broken_text() {
             "dir/top:2: \"x\" is given twice",
         ),
         ("source loop", "dir/loop:1: dir/loop includes itself"),
+        // A file that is cut off inside a block is named, not the next line of the file after it.
+        (
+            "source open\ninstantiate [ a ] as B",
+            "dir/open:2: the block B is not closed by a \"}\" in this file",
+        ),
+        (
+            "source nested\n",
+            "dir/nested:2: the block C is not closed by a \"}\" in this file",
+        ),
         ("source", "dir/top:1: a file name must follow \"source\""),
         (
             "instantiate [ a ] like B",

@@ -95,6 +95,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Returns whether a file that was begun has not ended.
+    pub(super) fn is_within(&self, file: &Rc<str>) -> bool {
+        self.stack.iter().any(|text| Rc::ptr_eq(&text.file, file))
+    }
+
     pub(super) fn next(&mut self) -> Result<Lexeme, ParamError> {
         loop {
             let Some(text) = self.stack.last_mut() else {
