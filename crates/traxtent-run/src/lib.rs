@@ -9,6 +9,7 @@ mod log;
 mod map;
 mod notes;
 mod observer;
+mod overload;
 mod pace;
 mod plan;
 mod report;

@@ -11,12 +11,13 @@ use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::SimTime;
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
-    Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceError, TraceFormat,
-    TraceOptions, WorkloadSpec,
+    ArrivalModel, Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceError,
+    TraceFormat, TraceOptions, WorkloadSpec,
 };
 
 use crate::error::{Result, RunError};
 use crate::observer::{OBSERVED_REQUESTS, Observer};
+use crate::overload::Counted;
 use crate::summary::Summary;
 use crate::sweep::Point;
 use crate::target::Machine;
@@ -240,16 +241,26 @@ impl SimulationRun {
         observer: &dyn Observer,
         sink: impl FnMut(&Outcome) -> bool,
     ) -> Result<Summary> {
-        let summary = match &self.workload {
-            Workload::Drawn(spec) => self.drawn(spec, host, observer, sink),
-            Workload::Synthio(spec) => self.synthio(spec, host, observer, sink),
-            Workload::Trace(path) => self.replayed(path, host, observer, sink),
-            Workload::Supplied(description) => Err(RunError::at(
-                description,
-                "the requests must be supplied; call `simulate_source`",
-            )),
+        let (summary, is_open) = match &self.workload {
+            Workload::Drawn(spec) => (
+                self.drawn(spec, host, observer, sink)?,
+                matches!(spec.pace, ArrivalModel::Open { .. }),
+            ),
+            // Each process decides whether it waits. Those that do keep few requests outstanding.
+            Workload::Synthio(spec) => (self.synthio(spec, host, observer, sink)?, true),
+            Workload::Trace(path) => self.replayed(path, host, observer, sink)?,
+            Workload::Supplied(description) => {
+                return Err(RunError::at(
+                    description,
+                    "the requests must be supplied; call `simulate_source`",
+                ));
+            }
         };
-        summary?.ok_or(RunError::Stopped)
+        let summary = summary.ok_or(RunError::Stopped)?;
+        if is_open {
+            self.note_overload(&summary, observer);
+        }
+        Ok(summary)
     }
 
     fn drawn(
@@ -297,17 +308,20 @@ impl SimulationRun {
             })
     }
 
+    /// Simulates a trace, and returns whether its arrivals do not wait for completions.
     fn replayed(
         &self,
         path: &Path,
         host: &mut Host,
         observer: &dyn Observer,
         sink: impl FnMut(&Outcome) -> bool,
-    ) -> Result<Option<Summary>> {
+    ) -> Result<(Option<Summary>, bool)> {
         let mut source = self.trace.open(path, &self.machine)?;
+        let is_open = matches!(source.pace(), ReplayPace::Recorded { .. });
         let summary = self.simulate_source(host, &mut source, observer, sink);
         source.records().report(observer);
-        summary.map_err(|error| self.trace.simulation_error(path, &error))
+        let summary = summary.map_err(|error| self.trace.simulation_error(path, &error))?;
+        Ok((summary, is_open))
     }
 
     /// Checks, without a simulation, that the drives can serve every request of a trace. Does
@@ -363,11 +377,13 @@ impl SimulationRun {
         if counter.is_stopped {
             return Ok(None);
         }
-        simulate(host, source, |outcome| {
+        let mut source = Counted::new(source);
+        simulate(host, &mut source, |outcome| {
             let sector = sectors[outcome.arrival.device as usize];
             counter.count_one() && (!summary.add(outcome, sector) || sink(outcome))
         })?;
         summary.drive_response_ms = host.drive_response_ms();
+        summary.arrivals = source.counts;
         Ok(counter.finish().then_some(summary))
     }
 }

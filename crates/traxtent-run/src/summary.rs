@@ -12,6 +12,8 @@ use traxtent_units::stats::{
     ComponentMeans, ConfidenceInterval, ConfidenceLevel, Moments, Quantiles,
 };
 
+use crate::overload::ArrivalCounts;
+
 /// The percentiles of a summary: key, title and share.
 const PERCENTILES: [(&str, &str, f64); 5] = [
     ("p50", "50 %", 0.5),
@@ -48,6 +50,8 @@ pub struct Summary {
     /// The mean response time of the requests that arrays sent to their drives, if there are
     /// arrays.
     pub drive_response_ms: Option<f64>,
+    /// The numbers of requests, including those of the warm-up.
+    pub(crate) arrivals: ArrivalCounts,
 }
 
 /// A figure of a summary.

@@ -381,6 +381,49 @@ fn several_devices() {
     );
 }
 
+/// Is there a note if requests arrive faster than the drive serves them, once for all seeds, and
+/// with a hint at `--units` if the trace is read by its columns? Is there none for a load that the
+/// drive sustains, or if requests wait for others?
+#[test]
+fn overload_is_noted() {
+    const GROWS: &str = "requests arrive faster than they are served, so that response times grow \
+                         with the length of the run";
+    let notes = |arguments: &[&str]| {
+        let answer = traxtent(&[&["sim", "atlas10k"], arguments].concat());
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        answer.err
+    };
+    let workload = "random,count=3000,arrive=exp:0ms:2ms";
+    assert_eq!(
+        notes(&[workload, "--seeds", "2"]),
+        format!("traxtent: note: {workload} on atlas10k: {GROWS}\n")
+    );
+    assert_eq!(notes(&["random,count=3000,arrive=exp:20ms"]), "");
+    assert_eq!(
+        notes(&[
+            "random,count=1000,outstanding=128",
+            "--set",
+            "queue.depth=128"
+        ]),
+        ""
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    let line = |index: u64| format!("{}0,R,{},8\n", index, index * 7919 * 8 % 1_000_000);
+    fs::write(&file, (0..400).map(line).collect::<String>()).unwrap();
+    let path = file.to_str().unwrap();
+    let replay = |more: &[&str]| {
+        let columns = ["--columns", "time=1,op=2,lbn=3,sectors=4"];
+        notes(&[&[path][..], &columns, more].concat())
+    };
+    let overloaded = format!("{path} on atlas10k: {GROWS}; check --units");
+    assert!(replay(&["--units", "us"]).contains(&overloaded));
+    assert_eq!(replay(&["--units", "ms"]), "");
+    let closed = replay(&["--units", "us", "--replay", "closed:200"]);
+    assert!(!closed.contains(GROWS), "{closed}");
+}
+
 /// Is the mean response time within 3 % of DiskSim's on its own set-ups?
 #[test]
 fn disksim_set_ups() {
