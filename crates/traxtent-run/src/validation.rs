@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -333,7 +334,17 @@ pub fn compare_on(
 ) -> Result<Option<Comparison>> {
     let trace = pair.trace.display();
     match replay(pair, machine, plan, observer)? {
-        Some(replayed) => Ok(Some(judge(pair.name.clone(), replayed))),
+        Some(replayed) => {
+            let comparison = judge(pair.name.clone(), replayed);
+            if let Some(relation) = unit_suspicion(&comparison.verdict) {
+                let unit = match plan.columns {
+                    Some(_) => "--units",
+                    None => "the unit of the trace's times",
+                };
+                observer.warn(&format!("{trace}: {relation}; check {unit}"));
+            }
+            Ok(Some(comparison))
+        }
         None if pair.is_named => Err(RunError::at(trace, "has no measured times")),
         None => {
             let why = "omitted, because it has no measured times";
@@ -341,6 +352,23 @@ pub fn compare_on(
             Ok(None)
         }
     }
+}
+
+/// The factors between the simulated and the measured mean that suggest a wrong unit. The usual
+/// units differ by 1000. The bounds are about half a decade away from it, since the model and the
+/// drive may differ as well.
+const UNIT_FACTORS: RangeInclusive<f64> = 300.0..=3000.0;
+
+/// Describes the relation of the means if the unit of the measured times may be wrong.
+fn unit_suspicion(verdict: &Verdict) -> Option<String> {
+    let (simulated, measured) = (verdict.mean_ms, verdict.measured_mean_ms);
+    let (longer, shorter, factor) = match measured > simulated {
+        true => ("measured", "simulated", measured / simulated),
+        false => ("simulated", "measured", simulated / measured),
+    };
+    UNIT_FACTORS.contains(&factor).then(|| {
+        format!("the mean of the {longer} times is {factor:.0} times that of the {shorter} ones")
+    })
 }
 
 /// The replay of a trace.

@@ -260,3 +260,39 @@ fn named_devices_and_their_drives() {
     fs::write(folder.join("names.csv"), one).unwrap();
     assert_eq!(notes("names.csv", &[]), "");
 }
+
+/// Does `validate` warn about measured times in the wrong unit, in both directions and with the
+/// name of the trace? Is there no warning if the means differ by a factor of 100?
+#[test]
+fn means_that_differ_by_a_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let warnings = |response: f64| {
+        let line = |index: u64| format!("{}000,R,{},8,{response}\n", index, index * 7919 * 8);
+        fs::write(folder.join("t.csv"), (0..20).map(line).collect::<String>()).unwrap();
+        let columns = ["--columns", "time=1,op=2,lbn=3,sectors=4,response=5"];
+        let start = ["validate", "t.csv", "--drive", "atlas10k", "--units", "ms"];
+        succeed(folder, &[&start[..], &columns].concat()).err
+    };
+    // The drive takes about 9 ms.
+    for (response, expected) in [
+        (
+            0.009,
+            "traxtent: warning: t.csv: the mean of the simulated times is ",
+        ),
+        (
+            4500.0,
+            "traxtent: warning: t.csv: the mean of the measured times is ",
+        ),
+    ] {
+        let found = warnings(response);
+        let mut lines = found
+            .lines()
+            .filter(|line| line.contains("the mean of the"));
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(expected), "{response}: {found}");
+        assert!(line.ends_with("; check --units"), "{response}: {found}");
+    }
+    assert_eq!(warnings(9.0), "");
+    assert_eq!(warnings(900.0), "");
+}
