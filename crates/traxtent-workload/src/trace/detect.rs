@@ -18,7 +18,8 @@ const LINES_TRIED: usize = 20;
 ///
 /// # Errors
 /// Returns [`TraceError::Unrecognized`] if no format fits, with the beginning of the first line, or
-/// if the file is empty or compressed.
+/// if the file is empty or compressed. Returns [`TraceError::SeveralRuns`] for a request log of
+/// several runs.
 pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let unrecognized = |reason: String| Err(TraceError::Unrecognized { reason });
     if bytes.is_empty() {
@@ -58,6 +59,11 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     }
     if whole.starts_with(log::COLUMNS.as_bytes()) {
         return Ok(TraceFormat::RequestLog);
+    }
+    if let Some(first_line) = whole.split(|&byte| byte == b'\n').next()
+        && log::is_of_several_runs(first_line.trim_ascii_end())
+    {
+        return Err(TraceError::SeveralRuns);
     }
     let tried: Vec<_> = TraceFormat::all()
         .map(|format| (format, fit_of(format, whole)))

@@ -71,6 +71,9 @@ pub enum TraceError {
         /// The beginning of the first line, or the reason why the file cannot be read as a trace.
         reason: String,
     },
+    /// The log of a sweep or of several seeds.
+    #[error("a request log of several runs; only the log of one run can be replayed")]
+    SeveralRuns,
     /// An unknown format name.
     #[error("{name:?} is not a trace format; expected one of {}", names())]
     UnknownFormat {

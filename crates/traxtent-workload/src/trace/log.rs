@@ -31,6 +31,13 @@ pub const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted
 /// The maximum number of rows held. No drive has this many requests outstanding.
 const ROWS_HELD_MAX: usize = 65_536;
 
+/// Returns whether the first line is that of a log of several runs, whose columns are preceded by
+/// those that identify the run.
+pub(super) fn is_of_several_runs(first_line: &[u8]) -> bool {
+    let labels = first_line.strip_suffix(COLUMNS.as_bytes());
+    labels.is_some_and(|labels| labels.ends_with(b","))
+}
+
 #[derive(Default)]
 pub(super) struct Log {
     begun: bool,
@@ -47,6 +54,9 @@ impl Log {
         if !self.begun {
             match lines.next_line()? {
                 Some(line) if line.text == COLUMNS => self.begun = true,
+                Some(line) if is_of_several_runs(line.text.as_bytes()) => {
+                    return Err(TraceError::SeveralRuns);
+                }
                 Some(line) => {
                     return Err(line.shape("expected the column names of version 1"));
                 }

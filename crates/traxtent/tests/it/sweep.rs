@@ -143,6 +143,27 @@ fn a_log_is_not_mapped() {
     assert_eq!(run(&log, &[]), first);
 }
 
+/// Does the error for a log of several seeds or of a sweep, used as a trace, say that it is such a
+/// log?
+#[test]
+fn a_log_of_several_runs_is_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    let log = log.to_str().unwrap();
+    for several in [
+        &["--seeds", "2"][..],
+        &["--set", "queue.scheduler=fcfs,sptf", "--quiet"],
+    ] {
+        prints(&[&["sim", "atlas10k", SMALL, "--log", log], several].concat());
+        for format in [&[][..], &["--format", "request-log"]] {
+            let answer = traxtent(&[&["sim", "atlas10k", log], format].concat());
+            assert_eq!(answer.status, 2);
+            let expected = "a request log of several runs; only the log of one run can be replayed";
+            assert!(answer.err.contains(expected), "{}", answer.err);
+        }
+    }
+}
+
 /// Does a semi-closed replay of a log that has a trace's measured times reproduce the logged run,
 /// with the pauses of that run instead of ones from the other drive's times? Does `validate` do so
 /// by default?
