@@ -74,6 +74,20 @@ pub enum TraceError {
     /// The log of a sweep or of several seeds.
     #[error("a request log of several runs; only the log of one run can be replayed")]
     SeveralRuns,
+    /// A condition on the lines, whose column has the value in no line.
+    #[error(
+        "--where {condition}: no line has {}",
+        if *.values > 1 { "one of these values" } else { "this value" }
+    )]
+    NoLineHas {
+        /// The condition as in [`ColumnText::filters`](super::ColumnText::filters).
+        condition: String,
+        /// The number of values.
+        values: usize,
+    },
+    /// Conditions of which no line fulfils all, although each is fulfilled by some line.
+    #[error("no line fulfils all conditions of --where")]
+    NoLineSelected,
     /// An unknown format name.
     #[error("{name:?} is not a trace format; expected one of {}", names())]
     UnknownFormat {

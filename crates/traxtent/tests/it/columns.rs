@@ -296,3 +296,48 @@ fn means_that_differ_by_a_unit() {
     assert_eq!(warnings(9.0), "");
     assert_eq!(warnings(900.0), "");
 }
+
+/// Does the error name a value of `--where` that no line has, or say that no line fulfils all
+/// conditions? Do both commands report it?
+#[test]
+fn values_that_no_line_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(
+        folder.join("t.csv"),
+        "ms,op,lbn,size,took,disk\n0,R,0,8,9,sda\n50,W,80,8,9,sdb\n",
+    )
+    .unwrap();
+    let columns = "time=ms,op=op,lbn=lbn,sectors=size,response=took";
+    let refused = |command: &[&str], filters: &[&str]| {
+        let filters: Vec<&str> = filters.iter().flat_map(|one| ["--where", one]).collect();
+        let form = ["--columns", columns, "--units", "ms"];
+        let answer = run(folder, &[command, &form, &filters].concat());
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        answer.err
+    };
+    let sim = ["sim", "atlas10k", "t.csv"];
+    let validate = ["validate", "t.csv", "--drive", "atlas10k"];
+    for command in [&sim[..], &validate] {
+        assert_eq!(
+            refused(command, &["op=R", "disk=sdz"]),
+            "traxtent: t.csv: --where disk=sdz: no line has this value\n"
+        );
+        assert_eq!(
+            refused(command, &["disk=sdy,sdz"]),
+            "traxtent: t.csv: --where disk=sdy,sdz: no line has one of these values\n"
+        );
+        assert_eq!(
+            refused(command, &["op=R", "disk=sdb"]),
+            "traxtent: t.csv: no line fulfils all conditions of --where\n"
+        );
+    }
+    succeed(
+        folder,
+        &[
+            &sim[..],
+            &["--columns", columns, "--units", "ms", "--where", "disk=sdb"],
+        ]
+        .concat(),
+    );
+}

@@ -28,7 +28,7 @@ use super::TraceRecord;
 use super::error::TraceError;
 use super::lines::TraceInput;
 use super::reorder::Reorder;
-use read::{Layout, Names, split};
+use read::{Layout, Names, Selection, split};
 use std::ops::Range;
 use traxtent_units::Span;
 
@@ -50,6 +50,7 @@ pub(super) struct Columns {
     layout: Option<Layout>,
     ranges: Vec<Range<usize>>,
     devices: Names,
+    selection: Selection,
     pub(super) held: Reorder,
     ended: bool,
 }
@@ -57,6 +58,7 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn new(spec: ColumnSpec, drive: PlacedDrive) -> Columns {
         Columns {
+            selection: Selection::new(&spec),
             spec,
             drive,
             layout: None,
@@ -74,6 +76,7 @@ impl Columns {
         while !self.ended && !self.held.is_full() {
             let Some(line) = lines.next_line()? else {
                 self.ended = true;
+                self.selection.check(&self.spec)?;
                 break;
             };
             let layout = match &self.layout {
@@ -94,7 +97,7 @@ impl Columns {
                 self.ranges.push(line.text.len()..line.text.len());
             }
             let row = layout.row(&self.spec, &line, &self.ranges)?;
-            if !row.is_selected() {
+            if !self.selection.selects(&row) {
                 continue;
             }
             let (at_ps, mut record) = row.record(self.drive)?;

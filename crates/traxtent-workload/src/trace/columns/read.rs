@@ -217,10 +217,10 @@ impl<'a> Row<'a> {
         self.line.field(field, self.text(place), expected)
     }
 
-    /// Returns whether the line fulfils all conditions.
-    pub(super) fn is_selected(&self) -> bool {
+    /// Returns, for each condition, whether the line fulfils it.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = bool> {
         let filters = self.layout.filters.iter().zip(&self.spec.filters);
-        filters.into_iter().all(|(&place, filter)| {
+        filters.map(|(&place, filter)| {
             let value = self.text(place);
             filter.values.iter().any(|wanted| wanted == value)
         })
@@ -430,6 +430,54 @@ fn hash(text: &str) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(PRIME)
     });
     hash ^ (hash >> 32)
+}
+
+/// The lines that fulfil the conditions.
+pub(super) struct Selection {
+    /// For each condition, whether a line fulfilled it. Not updated once a line was selected.
+    is_met: Vec<bool>,
+    has_lines: bool,
+    has_selected: bool,
+}
+
+impl Selection {
+    pub(super) fn new(spec: &ColumnSpec) -> Selection {
+        Selection {
+            is_met: vec![false; spec.filters.len()],
+            has_lines: false,
+            has_selected: false,
+        }
+    }
+
+    /// Returns whether a line fulfils all conditions.
+    pub(super) fn selects(&mut self, row: &Row<'_>) -> bool {
+        if self.has_selected {
+            return row.conditions().all(|fulfilled| fulfilled);
+        }
+        self.has_lines = true;
+        let mut all = true;
+        for (is_met, fulfilled) in self.is_met.iter_mut().zip(row.conditions()) {
+            *is_met |= fulfilled;
+            all &= fulfilled;
+        }
+        self.has_selected = all;
+        all
+    }
+
+    /// Checks at the end of the file that a line was selected, if there were any.
+    pub(super) fn check(&self, spec: &ColumnSpec) -> Result<(), TraceError> {
+        if self.has_selected || !self.has_lines {
+            return Ok(());
+        }
+        let mut filters = self.is_met.iter().zip(&spec.filters);
+        Err(match filters.find(|(is_met, _)| !**is_met) {
+            Some((_, filter)) => TraceError::NoLineHas {
+                condition: format!("{}={}", filter.column, filter.values.join(",")),
+                values: filter.values.len(),
+            },
+            None => TraceError::NoLineSelected,
+        })
+    }
 }
 
 /// The numbers of devices: their own if the first one is a number, otherwise in order of
