@@ -249,19 +249,20 @@ fn warnings_name_the_trace_once() {
 fn a_trace_without_measured_times() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let measured = file("measured.csv");
-    let logged = traxtent(&["sim", "hp-c2247", "random,count=99", "--log", &measured]);
-    assert_eq!(logged.status, 0, "{}", logged.err);
-    let plain = file("plain.trace");
-    fs::write(&plain, "0.0 0 8 8 1\n9.0 0 800 8 1\n").unwrap();
-    let validate = ["validate", "--drive", "hp-c2247", "--quiet"];
-    let answer = traxtent(&[&validate[..], &[&measured, &plain]].concat());
+    let (measured, plain) = (file("measured.trace"), file("plain.trace"));
+    let names = "time,op,lbn,sectors,response\n";
+    fs::write(&measured, format!("{names}0,R,8,8,9\n50,R,80,8,9\n")).unwrap();
+    fs::write(&plain, format!("{names}0,R,8,8,\n50,R,80,8,\n")).unwrap();
+    let validate = ["validate", "--drive", "hp-c2247", "--units=ms"];
+    let columns = "--columns=time=time,op=op,lbn=lbn,sectors=sectors,response=response";
+    let validate = [&validate[..], &[columns]].concat();
+    let answer = traxtent(&[&validate[..], &["--quiet", &measured, &plain]].concat());
     assert_eq!(answer.status, 1, "{}", answer.err);
     assert!(answer.out.contains("\nmeasured "), "{}", answer.out);
     let says = "plain.trace: has no measured times";
     assert!(answer.err.contains(says), "{}", answer.err);
     let folder = folder.path().to_str().unwrap();
-    let answer = traxtent(&[&validate[..3], &[&measured, folder]].concat());
+    let answer = traxtent(&[&validate[..], &[folder]].concat());
     assert_eq!(answer.status, 0, "{}", answer.err);
     let says = "plain.trace: omitted, because it has no measured times";
     assert!(answer.err.contains(says), "{}", answer.err);
