@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::recognize::{Content, file_system_or_wrapper};
+use super::recognize::file_system_or_wrapper;
 use crate::source::{Source, SourceError};
 
 /// The number of bytes at the start that are read completely. The first partition usually begins at

@@ -111,6 +111,17 @@ fn rare_kinds_are_judged() {
     assert_eq!(load(RARE_COUNT, 170.0).0.len(), 2);
 }
 
+fn receipt_of(statistics: &mut ReceiptStatistics, clock: &Clock) -> Receipt {
+    let subject = Subject {
+        drive: "atlas10k2",
+        sha256: "",
+        seed: 1,
+        scheduler: Scheduler::Fcfs,
+        file: None,
+    };
+    statistics.receipt(&subject, clock, &Load::now())
+}
+
 /// Is the lateness bounded in the drive's time, so that the same real delay matters less at a
 /// lower speed?
 #[test]
@@ -120,14 +131,7 @@ fn lateness_is_bounded_in_drive_time() {
     let verdict = |late_us: f64| {
         let mut statistics = ReceiptStatistics::default();
         statistics.add(&flush(late_us), clock.speed());
-        let subject = Subject {
-            drive: "atlas10k2",
-            sha256: "",
-            seed: 1,
-            scheduler: Scheduler::Fcfs,
-            file: None,
-        };
-        let receipt = statistics.receipt(&subject, &clock, &Load::now());
+        let receipt = receipt_of(&mut statistics, &clock);
         (receipt.verdict, receipt.lateness_us.p50.round() as u64)
     };
     assert_eq!(verdict(49.0), (ReceiptVerdict::Trustworthy, 490));
@@ -243,6 +247,13 @@ fn immediate_flushes_are_judged_by_their_share() {
         for request in (0..200).flat_map(|_| [write(10.0), flush(late_us)]) {
             statistics.add(&request, Speed::REAL);
         }
+        let mut clock = Clock::start(Speed::REAL);
+        clock.restart();
+        let late_p50 = receipt_of(&mut statistics, &clock).reasons;
+        let late_p50 = late_p50
+            .iter()
+            .any(|reason| reason.starts_with("lateness p50"));
+        assert!(!late_p50, "the writes are punctual");
         statistics.deviations()
     };
     let (reasons, notes) = commits(110.0);
