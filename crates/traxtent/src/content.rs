@@ -6,7 +6,6 @@
 //! large.
 
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 
 use traxtent_check::layers::{

@@ -104,7 +104,7 @@ fn a_device_with_a_lost_partition_table() {
     }
     let name = device.name();
     let line = [
-        "volume", "create", "--level", "raid-5", "--chunk", "64K", &name, "b", "c",
+        "volume", "create", "--level", "raid-5", "--chunk", "64K", name, "b", "c",
     ];
     let answer = traxtent_in(at, &line);
     assert_ne!(answer.status, 0, "{}", answer.out);
