@@ -180,7 +180,8 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         self.axes_on(top, x, y, scales, LABELS)
     }
 
-    /// Draws axes with these scales. `labels` is the displayed width for the vertical axis's labels.
+    /// Draws axes with these scales. `labels` is the displayed width for the labels of the vertical
+    /// one.
     pub(super) fn axes_on(
         &self,
         top: f64,

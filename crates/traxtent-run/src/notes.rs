@@ -12,8 +12,8 @@ use crate::target::NamedDrive;
 use crate::workload::Workload;
 
 /// Returns notes about settings that have no effect, about workloads with more outstanding requests
-/// than the drive's queue holds, about skews that changed mechanics make too short, and about drives
-/// that the workload does not use. Each note occurs once.
+/// than the drive's queue holds, about skews that changed mechanics make too short, and about
+/// drives that the workload does not use. Each note occurs once.
 pub fn case_notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {

@@ -1,11 +1,7 @@
-//! The note that requests arrive faster than they are served.
+//! The numbers of requests from which a run that is overloaded is recognized.
 
 use traxtent_units::SimTime;
 use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError};
-
-use crate::observer::Observer;
-use crate::run::SimulationRun;
-use crate::summary::Summary;
 
 /// The smallest number of requests that are outstanding when the last one arrives, if they arrive
 /// too fast. A short burst at the end of a workload leaves fewer.
@@ -29,7 +25,7 @@ pub(crate) struct ArrivalCounts {
 impl ArrivalCounts {
     /// Returns whether requests arrived faster than they were served. A run that ended before its
     /// last completion permits no judgement.
-    fn is_overloaded(self) -> bool {
+    pub(crate) fn is_overloaded(self) -> bool {
         let outstanding = self.outstanding_at_last;
         self.completed == self.issued
             && outstanding >= OUTSTANDING_MIN
@@ -70,26 +66,6 @@ impl<S: RequestSource> RequestSource for Counted<'_, S> {
     fn complete(&mut self, tag: u64, at: SimTime) {
         self.counts.completed += 1;
         self.source.complete(tag, at);
-    }
-}
-
-impl SimulationRun {
-    /// Passes a note to the observer if the requests of a workload whose arrivals do not wait for
-    /// completions arrived too fast.
-    pub(crate) fn note_overload(&self, summary: &Summary, observer: &dyn Observer) {
-        if !summary.arrivals.is_overloaded() {
-            return;
-        }
-        let remedy = match self.trace.columns {
-            Some(_) => "; check --units",
-            None => "",
-        };
-        observer.note(&format!(
-            "{} on {}: requests arrive faster than they are served, so that response times grow \
-             with the length of the run{remedy}",
-            self.workload.describe(),
-            self.machine.target
-        ));
     }
 }
 

@@ -386,6 +386,24 @@ impl SimulationRun {
         summary.arrivals = source.counts;
         Ok(counter.finish().then_some(summary))
     }
+
+    /// Passes a note to the observer if the requests of a workload whose arrivals do not wait for
+    /// completions arrived too fast.
+    fn note_overload(&self, summary: &Summary, observer: &dyn Observer) {
+        if !summary.arrivals.is_overloaded() {
+            return;
+        }
+        let remedy = match self.trace.columns {
+            Some(_) => "; check --units",
+            None => "",
+        };
+        observer.note(&format!(
+            "{} on {}: requests arrive faster than they are served, so that response times grow \
+             with the length of the run{remedy}",
+            self.workload.describe(),
+            self.machine.target
+        ));
+    }
 }
 
 /// Counts the requests of a run, and reports their number to the observer at intervals.

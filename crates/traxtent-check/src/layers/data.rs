@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::recognize::file_system_or_wrapper;
 use crate::source::{Source, SourceError};
 
 /// The number of bytes at the start that are read completely. The first partition usually begins at
@@ -20,12 +19,6 @@ const SAMPLE_BYTES: u64 = 4 << 10;
 
 /// The maximum size of one read, in bytes.
 const READ_BYTES_MAX: u64 = 1 << 20;
-
-/// The usual starts of a drive's first partition, in bytes: sector 63, and those of tools that
-/// align partitions.
-const PARTITION_STARTS: [u64; 4] = [63 * 512, 1 << 20, 2 << 20, 4 << 20];
-/// The size of the block in which a file system's first bytes that are not zero are assumed.
-const HEADER_BLOCK: u64 = 4096;
 
 /// Returns the offset of the first byte that is not zero in the start, the samples and the end of a
 /// range; `None` if all of them are zero.
@@ -64,37 +57,4 @@ pub fn first_data_in(source: &dyn Source, range: Range<u64>) -> Result<Option<u6
         at += count;
     }
     Ok(None)
-}
-
-/// Returns a description of a file system or another known format that begins at a usual start of a
-/// partition, or at the first data; `None` if there is none.
-pub(super) fn lost_partition(source: &dyn Source, first_data: u64) -> Option<String> {
-    let at_data = first_data - first_data % HEADER_BLOCK;
-    let starts = PARTITION_STARTS.into_iter().chain([at_data]);
-    starts
-        .filter(|start| *start < source.bytes())
-        .find_map(|start| {
-            let content = file_system_or_wrapper(&Rest { source, start });
-            let content = content.ok().flatten()?;
-            let name = content.name()?;
-            Some(format!("{name} begins at byte {start}"))
-        })
-}
-
-/// The rest of a source.
-struct Rest<'a> {
-    source: &'a dyn Source,
-    start: u64,
-}
-
-impl Source for Rest<'_> {
-    fn bytes(&self) -> u64 {
-        self.source.bytes() - self.start
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
-        // The sum exceeds the end of the source only if the offset exceeds that of the rest.
-        self.source
-            .read_at(self.start.saturating_add(offset), buffer)
-    }
 }

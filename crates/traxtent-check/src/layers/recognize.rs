@@ -1,6 +1,6 @@
 //! Recognition of the content of a drive, a partition or a volume.
 
-use super::data::{first_data, lost_partition};
+use super::data::first_data;
 use super::error::LayerError;
 use super::lvm::{self, Group};
 use super::mbr::{FirstSector, Partitioned};
@@ -54,6 +54,12 @@ impl Content {
         })
     }
 }
+
+/// The usual starts of a drive's first partition, in bytes: sector 63, and those of tools that
+/// align partitions.
+const PARTITION_STARTS: [u64; 4] = [63 * 512, 1 << 20, 2 << 20, 4 << 20];
+/// The size of the block in which a file system's first bytes that are not zero are assumed.
+const HEADER_BLOCK: u64 = 4096;
 
 /// The number of bytes at the start in which a header would be.
 const HEADER_BYTES: u64 = 128 << 10;
@@ -140,7 +146,7 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
 }
 
 /// Recognizes the other formats that are examined: LVM, LUKS, file systems and swap space.
-pub(super) fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
+fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
     if let Some((volume, group)) = lvm::parse(source)? {
         return Ok(Some(Content::PhysicalVolume(volume, group)));
     }
@@ -213,4 +219,37 @@ fn is_outgrown(
         _ => None,
     };
     Ok(end.is_some_and(|end| member.used_bytes < end && end <= source.bytes()))
+}
+
+/// Returns a description of a file system or another known format that begins at a usual start of a
+/// partition, or at the first data; `None` if there is none.
+fn lost_partition(source: &dyn Source, first_data: u64) -> Option<String> {
+    let at_data = first_data - first_data % HEADER_BLOCK;
+    let starts = PARTITION_STARTS.into_iter().chain([at_data]);
+    starts
+        .filter(|start| *start < source.bytes())
+        .find_map(|start| {
+            let content = file_system_or_wrapper(&Rest { source, start });
+            let content = content.ok().flatten()?;
+            let name = content.name()?;
+            Some(format!("{name} begins at byte {start}"))
+        })
+}
+
+/// The rest of a source.
+struct Rest<'a> {
+    source: &'a dyn Source,
+    start: u64,
+}
+
+impl Source for Rest<'_> {
+    fn bytes(&self) -> u64 {
+        self.source.bytes() - self.start
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        // The sum exceeds the end of the source only if the offset exceeds that of the rest.
+        self.source
+            .read_at(self.start.saturating_add(offset), buffer)
+    }
 }

@@ -214,8 +214,8 @@ fn content_that_is_not_checked() {
     assert!(what.contains("SquashFS"), "{what}");
 }
 
-/// Is a drive whose partition table is lost reported with the file system that begins where the first
-/// partition did, at any usual place, and with data at another place? A blank drive is not.
+/// Is a drive whose partition table is lost reported with the file system that begins where the
+/// first partition did, at any usual place, and with data at another place? A blank drive is not.
 #[test]
 fn a_lost_partition_table() {
     let (mkfs, ext) = (tool!("mkfs.xfs"), tool!("mke2fs"));

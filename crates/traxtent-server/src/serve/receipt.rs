@@ -537,8 +537,8 @@ impl ReceiptStatistics {
 }
 
 impl Receipt {
-    /// Sets the verdict. `timed_p50_us` is the median of the lateness of the requests that take time
-    /// in the model, and `reasons` are the deviations that make the run untrustworthy.
+    /// Sets the verdict. `timed_p50_us` is the median of the lateness of the requests that take
+    /// time in the model, and `reasons` are the deviations that make the run untrustworthy.
     fn judge(&mut self, timed_p50_us: f64, mut reasons: Vec<String>) {
         let nothing = if self.requests == 0 {
             Some("no request was completed")

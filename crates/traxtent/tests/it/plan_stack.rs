@@ -215,7 +215,8 @@ fn a_loop_device_without_partition_scanning() {
     assert_eq!(fs::read_to_string(offset).unwrap(), "2048\n");
 }
 
-/// Is an image only read, do the commands attach it, and is there a warning only if it is not blank?
+/// Is an image only read, do the commands attach it, and is there a warning only if it is not
+/// blank?
 #[test]
 fn an_image() {
     let folder = tempfile::tempdir().unwrap();

@@ -273,8 +273,8 @@ fn queues_shorter_than_the_workload() {
     assert_eq!(run(&closed(65), &["host.scheduler=sstf"]), "");
 }
 
-/// Is there a note if most skews are too short for the heads? Is there none for a drive as it is, or
-/// for one that reads from where the heads arrive?
+/// Is there a note if most skews are too short for the heads? Is there none for a drive as it is,
+/// or for one that reads from where the heads arrive?
 #[test]
 fn short_skews() {
     let notes = |drive: &str, sets: &[&str]| {
