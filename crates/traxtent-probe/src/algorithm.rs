@@ -101,7 +101,10 @@ impl<'a> Prober<'a> {
                     .retain(|lbn| !moved.contains(lbn));
                 (found.remapped, found.remapped_complete) = (moved, true);
             }
-            None => found.notes.push(REMAPPED_UNKNOWN.to_owned()),
+            None => {
+                found.remapped.clear();
+                found.notes.push(REMAPPED_UNKNOWN.to_owned());
+            }
         }
         if let Some(first) = found.unconfirmed_remapped.first() {
             found.notes.push(format!(

@@ -23,8 +23,16 @@ const READINGS_MAX: usize = 20;
 /// The number of recent readings that are stored: about as many as finding one track takes.
 const RECENT_MAX: usize = 16;
 
-/// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
-const NOISY_TURNS: f64 = 0.0005;
+/// The standard deviation of angles, in revolutions, above which the clock counts as noisy: about a
+/// tenth of a sector on a track of 4,000 sectors. A host with more jitter than that cannot
+/// distinguish single sectors by one reading, and is also delayed now and then.
+const NOISY_TURNS: f64 = 0.000_03;
+
+/// The time after which a disturbance of a noisy clock has ended, in milliseconds. It exceeds the
+/// time for which Linux keeps a runnable thread waiting by default: 50 ms for real-time threads
+/// (`sched_rt_runtime_us`), and less than 100 ms for others in a control group with a quota
+/// (`cpu.max`).
+const DISTURBANCE_MS: f64 = 250.0;
 
 /// The number of distance classes for the time that the arm needs between two reads.
 const REACHES: usize = 48;
@@ -210,6 +218,13 @@ impl<'a> Clock<'a> {
         self.recent.clear();
         self.unreadable.clear();
         self.method.between = self.between;
+    }
+
+    /// Waits until a disturbance of the readings so far has ended. Later readings are new ones.
+    pub(super) fn wait_out_disturbance(&mut self) {
+        self.recent.clear();
+        let until = self.target.now() + Span::from_ms(DISTURBANCE_MS);
+        self.target.wait_until(until);
     }
 
     /// Returns whether distant reads come before each timed one. If so, no read can directly follow

@@ -14,10 +14,10 @@ pub type TrackSink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
 pub struct Extraction {
     /// LBNs that could not be read or translated. The search continued around them.
     pub unreadable: Vec<Lbn>,
-    /// LBNs found to be remapped off their track.
+    /// LBNs remapped off their track, according to the drive's list of grown defects.
     pub remapped: Vec<Lbn>,
-    /// Whether `remapped` is complete, according to the drive's list of grown defects. Otherwise it
-    /// contains only the few that the search encountered.
+    /// Whether the drive has such a list, and translates its places. Otherwise `remapped` is empty:
+    /// the search encounters only a few remapped LBNs, and does not list them.
     pub remapped_complete: bool,
     /// The number of untested boundaries that were predicted where tracks are irregular. Some of
     /// them may be wrong. Only [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) with

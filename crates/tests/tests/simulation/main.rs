@@ -3,6 +3,7 @@
 mod characterization;
 mod cuts;
 mod devices;
+mod disturbed;
 mod drives;
 mod fuse;
 mod guest;

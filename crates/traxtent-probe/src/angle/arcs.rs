@@ -387,6 +387,9 @@ impl Search<'_, '_> {
             }
             // The sectors after the break have affected the pitch.
             end_max = self.first_break(&arc.line, first, arc.end)?;
+            if !self.breaks_at(&arc.line, end_max)? {
+                return Ok(arc);
+            }
         }
     }
 
@@ -456,6 +459,13 @@ impl Search<'_, '_> {
             }
         }
         Ok(pitch.unwrap_or(line.pitch))
+    }
+
+    /// Returns whether a line that seems to break before `end` does. On a noisy clock, the host may
+    /// split long reads, and send the second part too late to continue in the same revolution. A
+    /// read of the two sectors on both sides of the break decides.
+    pub(super) fn breaks_at(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
+        Ok(!self.clock.is_noisy() || self.is_interrupted(line, end - 1, end + 1)?)
     }
 
     /// Returns the LBN after the first break of the line between `from` and `to`. A read has shown

@@ -6,7 +6,7 @@
 //! requires, in the order in which they come under the heads ([`window`]). It searches by doubling
 //! steps ([`track`]) only where a prediction fails and single reads do not show how ([`shift`]). If
 //! such a search finds a track unlike those before it, the track is decomposed into arcs
-//! ([`arcs`]).
+//! ([`arcs`]). On a noisy clock, a search is repeated at a later time ([`confirmation`]).
 //!
 //! A test of a boundary reads the LBN before it, which must be where the previous track continues,
 //! and the LBN at it, which must be where the next track begins. If a boundary has no skew,
@@ -18,6 +18,7 @@
 
 mod arcs;
 mod area;
+mod confirmation;
 mod pattern;
 mod shift;
 mod track;
@@ -195,7 +196,7 @@ impl Search<'_, '_> {
     fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
         self.angle = self.angle_of_start(self.first, None, None)?;
         if !aligned {
-            let (partial, angle) = self.find_track(None)?;
+            let (partial, angle) = self.find_confirmed(|search| search.find_track(None))?;
             self.first += u64::from(partial.sectors);
             self.angle = angle;
         }
@@ -238,7 +239,7 @@ impl Search<'_, '_> {
         }
         if self.first < self.end {
             let guess = self.pattern.predict(1).first().copied();
-            let (mut kind, angle) = self.find_or_retry(guess)?;
+            let (mut kind, angle) = self.find_confirmed(|search| search.find_or_retry(guess))?;
             if let Some(guess) = guess {
                 kind.pitch = self.pitch_of(kind, guess)?;
             }

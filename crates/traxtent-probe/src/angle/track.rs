@@ -400,7 +400,10 @@ impl Search<'_, '_> {
         // only some distance after the boundary.
         let near = from.max(upper.saturating_sub(line.sectors_in(REREAD_TURNS)));
         if self.is_interrupted(line, near, upper + 1)? {
-            return self.end_without_skew(line, near, upper + 1);
+            let end = self.end_without_skew(line, near, upper + 1)?;
+            if self.breaks_at(line, end)? {
+                return Ok(end);
+            }
         }
         let off = wrap(following - line.at(upper));
         let seen = self.jump_min(line.pitch);
@@ -565,6 +568,9 @@ impl Search<'_, '_> {
                 break;
             };
             (lower, upper, around) = (following + 1, end_max, None);
+        }
+        if !self.breaks_at(line, lower)? {
+            return Ok(None);
         }
         let last = self.clock.angle(lower - 1)?;
         let deviation = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));

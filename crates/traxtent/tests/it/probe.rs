@@ -443,6 +443,45 @@ fn by_timing() {
     );
 }
 
+/// If a drive has no list of grown defects, a note says that remapped LBNs are not counted. Are none
+/// listed then, even if the search encounters one?
+#[test]
+fn remapped_lbns_that_are_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let profile = run(&["drives", "show", "hp-c2247"]).out;
+    // LBN 95 is the last one of the first track, so the search reads it.
+    let silent = "[scsi]\ntranslates = false\ndefect_lists = false\n\n\
+        [[geometry.moved]]\nlbn = 95\ncylinder = 0\nsurface = 12\nslot = 40\n\n\
+        [provenance]\nscsi = \"assumed: silent\"\n";
+    fs::write(
+        folder.path().join("a.toml"),
+        profile.replace("[provenance]\n", silent),
+    )
+    .unwrap();
+    let options = [
+        "probe",
+        "a.toml",
+        "--tracks-only",
+        "--region",
+        "0..5000",
+        "--map",
+        "a.map",
+        "--json",
+    ];
+    let answer = run(&options);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let probed: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert!(probed["moved"].is_null(), "{probed}");
+    let says = "remapped sectors are not counted";
+    assert!(probed["notes"].to_string().contains(says), "{probed}");
+    let text = run(&["map", "a.map"]).out;
+    assert!(text.contains(says) && !text.contains("moved"), "{text}");
+    let map: serde_json::Value =
+        serde_json::from_str(&run(&["map", "a.map", "--format", "json"]).out).unwrap();
+    assert_eq!(map["moved"], serde_json::json!([]));
+}
+
 /// Is an image file distinguished from a rotating disk, with the reason and exit status 1?
 #[test]
 fn image_file() {
