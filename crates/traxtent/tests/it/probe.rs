@@ -443,8 +443,8 @@ fn by_timing() {
     );
 }
 
-/// If a drive has no list of grown defects, a note says that remapped LBNs are not counted. Are none
-/// listed then, even if the search encounters one?
+/// If a drive has no list of grown defects, a note says that remapped LBNs are not counted. Are
+/// none listed then, even if the search encounters one?
 #[test]
 fn remapped_lbns_that_are_not_counted() {
     let folder = tempfile::tempdir().unwrap();
