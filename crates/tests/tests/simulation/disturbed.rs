@@ -42,7 +42,7 @@ impl Disturbance {
     };
 }
 
-/// A drive behind a disturbed host.
+/// A drive whose host is disturbed.
 struct DisturbedTarget {
     drive: SimTarget,
     disturbance: Disturbance,
