@@ -23,9 +23,9 @@ const TITLE: f64 = 18.0;
 const TEXT: f64 = 17.0;
 
 /// The displayed width for the labels of a linear vertical axis.
-pub(super) const LABELS: f64 = 58.0;
+const LABELS: f64 = 58.0;
 /// The displayed width for the labels of a logarithmic vertical axis: small shares have long ones.
-pub(super) const LOG_LABELS: f64 = 80.0;
+const LOG_LABELS: f64 = 80.0;
 
 /// The height of a line of an explanation.
 pub(super) const NOTE_LINE: f64 = 20.0;
@@ -177,19 +177,21 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             Scale::linear(x.range.clone()),
             Scale::linear(y.range.clone()),
         );
-        self.axes_on(top, x, y, scales, LABELS)
+        self.axes_on(top, x, y, scales)
     }
 
-    /// Draws axes with these scales. `labels` is the displayed width for the labels of the vertical
-    /// one.
+    /// Draws axes with these scales.
     pub(super) fn axes_on(
         &self,
         top: f64,
         x: &Axis<'_>,
         y: &Axis<'_>,
         scales: (Scale, Scale),
-        labels: f64,
     ) -> PlaneResult<'a, DB> {
+        let labels = match scales.1 {
+            Scale::Linear(_) => LABELS,
+            Scale::Log { .. } => LOG_LABELS,
+        };
         let mut plane = ChartBuilder::on(self.area)
             .margin_top(self.px(top))
             .margin_right(self.px(22.0))

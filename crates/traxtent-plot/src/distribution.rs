@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use std::ops::Range;
 
 use super::canvas::{DrawResult, Picture};
-use super::chart::{Axis, LABELS, LOG_LABELS, LegendEntry, ScaledArea, percent, plain};
+use super::chart::{Axis, LegendEntry, ScaledArea, percent, plain};
 use super::colours::{self, DATA};
 use super::scale::Scale;
 use super::{Axes, Distribution, Distributions};
@@ -80,11 +80,7 @@ pub(super) fn draw_curves<DB: DrawingBackend>(
         };
         (scale(axes.log_x, &times), scale(axes.log_y, &shares))
     };
-    let labels = match axes.log_y {
-        true => LOG_LABELS,
-        false => LABELS,
-    };
-    let mut plane = sheet.axes_on(top, &x, &y, scales(), labels)?;
+    let mut plane = sheet.axes_on(top, &x, &y, scales())?;
     for (curve, stroke) in curves.iter().zip(strokes(curves)) {
         let points = points(curve, axes, &scales());
         match stroke {

@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::canvas::{DrawResult, Picture};
-use super::chart::{Axis, LABELS, LOG_LABELS, LegendEntry, ScaledArea, plain};
+use super::chart::{Axis, LegendEntry, ScaledArea, plain};
 use super::colours;
 use super::marker::Marker;
 use super::scale::Scale;
@@ -116,12 +116,7 @@ impl Chart<'_> {
             labels: 6,
         };
         let ends = figure.ends();
-        // The parameter's axes of both charts begin at the same place.
-        let labels = match sweep.axes.log_y {
-            true => LOG_LABELS,
-            false => LABELS,
-        };
-        let mut plane = sheet.axes_on(top + 6.0, &x, &y, (parameter, figure), labels)?;
+        let mut plane = sheet.axes_on(top + 6.0, &x, &y, (parameter, figure))?;
         for (index, (series, colour)) in sweep.series.iter().zip(colours).enumerate() {
             for (is_dashed, of) in self.figures {
                 let point = |point: &SweepPoint| (point.value, of(point).max(ends.start));

@@ -246,20 +246,20 @@ fn schedulers_without_a_choice() {
     }
 }
 
+/// Simulates with figures replaced, and returns the notes.
+fn notes_of(drive: &str, workload: &str, sets: &[&str]) -> String {
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let line: Vec<&str> = ["sim", drive, workload].into_iter().chain(sets).collect();
+    let answer = traxtent(&line);
+    assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
+    answer.err
+}
+
 /// Is there a note, with the depth and the remedy, if more requests are outstanding than the
 /// drive's queue holds? Is there none at the depth itself, or if the depth is varied?
 #[test]
 fn queues_shorter_than_the_workload() {
-    let run = |workload: &str, sets: &[&str]| {
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let line: Vec<&str> = ["sim", "atlas10k", workload]
-            .into_iter()
-            .chain(sets)
-            .collect();
-        let answer = traxtent(&line);
-        assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
-        answer.err
-    };
+    let run = |workload: &str, sets: &[&str]| notes_of("atlas10k", workload, sets);
     // The depth of the Atlas 10K is 64.
     let closed = |outstanding: u32| format!("random,count=99,outstanding={outstanding}");
     assert_eq!(run(&closed(64), &[]), "");
@@ -277,16 +277,7 @@ fn queues_shorter_than_the_workload() {
 /// or for one that reads from where the heads arrive?
 #[test]
 fn short_skews() {
-    let notes = |drive: &str, sets: &[&str]| {
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let line: Vec<&str> = ["sim", drive, "sequential,size=1MiB,count=99"]
-            .into_iter()
-            .chain(sets)
-            .collect();
-        let answer = traxtent(&line);
-        assert_eq!(answer.status, 0, "{line:?}: {}", answer.err);
-        answer.err
-    };
+    let notes = |drive: &str, sets: &[&str]| notes_of(drive, "sequential,size=1MiB,count=99", sets);
     assert_eq!(notes("atlas10k2", &["mechanics.rpm=15000"]), "");
     for drive in ["generic-20tb", "toshiba-p300"] {
         assert_eq!(notes(drive, &[]), "", "{drive}");
