@@ -42,11 +42,13 @@ def test_pandas() -> None:
 
 
 def test_matplotlib() -> None:
-    """Does a result draw its distribution with matplotlib, on axes of its own or given ones?"""
+    """Does matplotlib draw all of the distribution, on axes of its own or given ones?"""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("svg")
     result = simulate("atlas10k2", WORKLOAD)
     axes = result.plot()
+    shares = axes.get_lines()[0].get_ydata()
+    assert (shares[0], shares[-1]) == (0, 1)
     assert result.plot(axes, log_x=True, log_y=True) is axes
     assert len(axes.get_lines()) == 2
 

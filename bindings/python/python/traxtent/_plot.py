@@ -42,6 +42,8 @@ def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:
             return SvgPicture(result.to_svg(log_x=log_x, log_y=log_y))
         ax = pyplot.subplots()[1]
     points = list(result.distribution)
+    # The curve rises from zero at the fastest request, even if many are equally fast.
+    points = [(time, 0.0) for time, _ in points[:1]] + points
     if log_y:
         # No request is slower than the slowest, and a logarithmic axis has no zero.
         points = [(time, 1 - share) for time, share in points if share < 1]
