@@ -1,5 +1,7 @@
 //! The values of a profile by dotted path, as used by `--set`, `[provenance]` and listings.
 
+use serde::Serialize;
+
 use super::provenance::BY_HAND;
 use super::schema::{Absent, Kind};
 use super::{HostSpec, Profile, ProfileError};
@@ -9,17 +11,24 @@ pub(super) const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "p
 
 /// Returns the dotted path of every value of the profile. A list counts as one value.
 pub(super) fn values(profile: &Profile) -> Vec<String> {
-    let table = match toml::Value::try_from(profile) {
-        Ok(toml::Value::Table(table)) => table,
-        _ => unreachable!("a profile serializes to a table"),
-    };
     let mut paths = Vec::new();
-    for (key, value) in &table {
+    for (key, value) in &table(profile) {
         if !NO_FIGURES.contains(&key.as_str()) {
             walk(key.clone(), value, &mut paths);
         }
     }
     paths
+}
+
+/// Returns the profile, or one of its tables, as TOML's own table. It goes through the text: then
+/// there is one serializer and one deserializer, which take a third of this crate's build as it is.
+pub(super) fn table(value: &impl Serialize) -> toml::Table {
+    text(value).parse().expect("it was just written")
+}
+
+/// Returns the profile, or one of its tables, as TOML.
+pub(super) fn text(value: &impl Serialize) -> String {
+    toml::to_string(value).expect("a checked profile has no value that TOML cannot hold")
 }
 
 fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
@@ -52,7 +61,7 @@ impl Profile {
     /// Returns the value at a dotted path as TOML, if the profile has one there. If the key is
     /// omitted and its default is false or 0.0, returns the default.
     pub fn value_text(&self, key: &str) -> Option<String> {
-        let root = toml::Value::try_from(self).expect("a profile serializes");
+        let root = toml::Value::Table(table(self));
         let mut parts = key.split('.');
         let found = parts
             .try_fold(&root, |value, part| value.get(part))
@@ -73,19 +82,17 @@ impl Profile {
             value: value.to_owned(),
             problem: format!("must be {expected}"),
         };
-        let mut root = toml::Value::try_from(self).expect("a profile serializes");
-        let table = root.as_table_mut().expect("a profile is a table");
-        let lacks_scsi = key.starts_with("scsi.") && !table.contains_key("scsi");
+        let mut tables = table(self);
+        let lacks_scsi = key.starts_with("scsi.") && !tables.contains_key("scsi");
         let lacks_host = key.starts_with("host.") && self.host.is_none();
         // Tables that a profile may omit. If a value in one is set, the table also needs an origin.
         if lacks_scsi {
-            let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
-            table.insert("scsi".to_owned(), scsi);
+            tables.insert("scsi".to_owned(), table(&self.scsi).into());
         }
         if lacks_host {
-            let host = toml::Value::try_from(HostSpec::default()).expect("a table serializes");
-            table.insert("host".to_owned(), host);
+            tables.insert("host".to_owned(), table(&HostSpec::default()).into());
         }
+        let mut root = toml::Value::Table(tables);
         let mut place = &mut root;
         for part in key.split('.') {
             place = match place {
@@ -136,12 +143,11 @@ impl Profile {
                 .unwrap_or_else(|| toml::Value::String(value.to_owned())),
         };
         let mut changed: Profile =
-            root.try_into()
-                .map_err(|e: toml::de::Error| ProfileError::WrongType {
-                    key: key.to_owned(),
-                    value: value.to_owned(),
-                    problem: super::error::in_words(e.message()),
-                })?;
+            toml::from_str(&text(&root)).map_err(|e| ProfileError::WrongType {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                problem: super::error::in_words(e.message()),
+            })?;
         let adds_scsi = lacks_scsi && !changed.scsi.is_default();
         for (table, added) in [("scsi", adds_scsi), ("host", lacks_host)] {
             if added && changed.provenance.of(table).is_none() {

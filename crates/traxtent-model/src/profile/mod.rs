@@ -168,7 +168,7 @@ impl Profile {
 
     /// Returns the profile as TOML that [`Profile::from_toml`] can read.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a checked profile has no value that TOML cannot hold")
+        figures::text(self)
     }
 
     /// Checks every value against its bounds, and the origins.

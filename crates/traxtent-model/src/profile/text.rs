@@ -14,7 +14,7 @@ impl Profile {
     /// key except those within zones and other parts of the layout. The text begins with `heading`
     /// as a comment.
     pub fn to_commented_toml(&self, heading: &str) -> String {
-        let root = toml::Table::try_from(self).expect("a checked profile is a table");
+        let root = super::figures::table(self);
         let mut out = String::new();
         comment(&mut out, heading);
         for section in schema::sections() {
