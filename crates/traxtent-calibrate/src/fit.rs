@@ -108,17 +108,23 @@ impl Fit<'_> {
 
     /// Whether the real drive served a request from its buffer, judged by the measured time.
     pub(crate) fn drive_hit(&self, request: &Replayed) -> bool {
+        request.measured_ms < self.hit_limit_ms(request)
+    }
+
+    /// The time below which a request was served from the buffer.
+    fn hit_limit_ms(&self, request: &Replayed) -> f64 {
         let line = if request.is_read {
             self.read_hit
         } else {
             self.write_hit
         };
         let limit = |line: HitLine| line.at(request.follows_read, request.sectors) + HIT_MARGIN_MS;
-        line.is_some_and(|line| request.measured_ms < limit(line))
+        line.map_or(f64::NEG_INFINITY, limit)
     }
 
     fn agrees(&self, request: &Replayed) -> bool {
-        self.drive_hit(request) == request.is_hit()
+        let in_model = request.is_model_hit(self.hit_limit_ms(request));
+        self.drive_hit(request) == in_model
     }
 
     /// The number of requests that only the model or only the drive served from its buffer.

@@ -38,7 +38,7 @@ impl Judgement {
         let noise = noise.map_or(0.0, |NoiseFloor { p95, .. }| p95);
         let reads = requests.iter().filter(|one| one.is_read);
         let reads: Vec<Replayed> = reads.copied().collect();
-        let replayed: Vec<ReplayedRequest> = requests.iter().map(as_public).collect();
+        let replayed: Vec<ReplayedRequest> = requests.iter().map(|one| (*one).into()).collect();
         Judgement {
             requests: requests.len(),
             demerit_ms: demerit(&mut simulated, &mut measured).unwrap_or(0.0),
@@ -59,17 +59,5 @@ impl Judgement {
     pub(crate) fn disagrees_more_than(&self, other: &Judgement) -> bool {
         let deviation = ((self.disagreements + other.disagreements) as f64).sqrt();
         self.disagreements as f64 > other.disagreements as f64 + 2.0 * deviation
-    }
-}
-
-fn as_public(one: &Replayed) -> ReplayedRequest {
-    ReplayedRequest {
-        is_read: one.is_read,
-        sectors: one.sectors,
-        served: one.served,
-        simulated_ms: one.simulated_ms,
-        rotation_ms: one.rotation_ms,
-        measured_ms: one.measured_ms,
-        seek_cylinders: None,
     }
 }

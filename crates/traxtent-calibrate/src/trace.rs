@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use traxtent_model::drive::{Drive, ServedBy};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
+use traxtent_sim::agreement::ReplayedRequest;
 use traxtent_sim::{Host, simulate};
 use traxtent_units::request::Op;
 use traxtent_units::{Rng, Span};
@@ -182,9 +183,29 @@ impl Replayed {
         self.served == ServedBy::Buffer
     }
 
+    /// Whether the model served the request from its buffer, as far as times can tell, if a hit
+    /// takes less than `limit_ms`. See [`ReplayedRequest::is_model_hit`].
+    pub(crate) fn is_model_hit(&self, limit_ms: f64) -> bool {
+        ReplayedRequest::from(*self).is_model_hit(limit_ms)
+    }
+
     /// The simulated response time without its rotational latency.
     pub(crate) fn without_rotation_ms(&self) -> f64 {
         self.simulated_ms - self.rotation_ms
+    }
+}
+
+impl From<Replayed> for ReplayedRequest {
+    fn from(one: Replayed) -> ReplayedRequest {
+        ReplayedRequest {
+            is_read: one.is_read,
+            sectors: one.sectors,
+            served: one.served,
+            simulated_ms: one.simulated_ms,
+            rotation_ms: one.rotation_ms,
+            measured_ms: one.measured_ms,
+            seek_cylinders: None,
+        }
     }
 }
 
