@@ -21,11 +21,15 @@ const LIST_BYTES_MAX: u64 = 512 << 10;
 /// The damage that is reported for a table whose primary copy is missing.
 const ONLY_BACKUP: &str = "only its backup is present";
 
+const HEADER_CHECKSUM: &str = "the checksum of its header is wrong";
+const LIST_CHECKSUM: &str = "the checksum of its entries is wrong";
+
 const HEADER_BYTES_MIN: u32 = 92;
 const ENTRY_BYTES_MIN: u32 = 128;
 
 /// Parses a table. Among primary copies, and then among backups, one for sectors of `sector_bytes`
-/// takes precedence.
+/// takes precedence. If a primary copy is damaged and its backup is intact, the partitions are
+/// those of the backup, as in sfdisk and gdisk.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read. Inconsistencies are reported in [`Table::damage`].
@@ -33,7 +37,14 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     let sizes = || std::iter::once(sector_bytes).chain(SECTOR_SIZES);
     for size in sizes() {
         if let Some(primary) = Header::read(source, size, 1)? {
-            return Ok(Some(primary.table(source)?));
+            return Ok(Some(match primary.intact_backup(source)? {
+                Some((problem, backup)) => {
+                    let (mut table, partitions) = backup.table(source)?;
+                    table.damage.insert(0, shown_instead(&problem, backup.at));
+                    (table, partitions)
+                }
+                None => primary.table(source)?,
+            }));
         }
     }
     for size in sizes() {
@@ -63,6 +74,14 @@ pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, supe
     Ok(
         primary.is_some_and(|header| header.checksum_matches && header.other == last)
             && backup.is_some_and(|header| header.checksum_matches && header.own == last),
+    )
+}
+
+/// Returns the damage that is reported for a table whose backup replaces a primary copy with this
+/// problem.
+fn shown_instead(problem: &str, backup: u64) -> String {
+    format!(
+        "{problem}, so the partitions shown are those of its backup in sector {backup}, which is intact"
     )
 }
 
@@ -122,14 +141,10 @@ impl Header {
     fn table(&self, source: &dyn Source) -> Result<Partitioned, super::LayerError> {
         let mut damage = Vec::new();
         if !self.checksum_matches {
-            damage.push("the checksum of its header is wrong".to_owned());
+            damage.push(HEADER_CHECKSUM.to_owned());
         }
         if self.own != self.at {
-            let problem = format!(
-                "its header claims to be in sector {} but is in sector {}",
-                self.own, self.at
-            );
-            damage.push(problem);
+            damage.push(self.misplaced());
         }
         let has_intact_backup = self.at == 1 && self.check_backup(source, &mut damage)?;
         let partitions = self.partitions(source, &mut damage)?;
@@ -147,13 +162,66 @@ impl Header {
     /// Returns whether the header is in the sector that it states, and the header and its entries
     /// have the right checksums. A list that is too long to be read in full counts as damaged.
     fn is_intact(&self, source: &dyn Source) -> Result<bool, super::LayerError> {
+        Ok(self.problem(source)?.is_none())
+    }
+
+    /// Returns the first reason why the copy is not intact; `None` if it is.
+    fn problem(&self, source: &dyn Source) -> Result<Option<String>, super::LayerError> {
+        if !self.checksum_matches {
+            return Ok(Some(HEADER_CHECKSUM.to_owned()));
+        }
+        if self.own != self.at {
+            return Ok(Some(self.misplaced()));
+        }
         let stated_bytes = u64::from(self.entries) * u64::from(self.entry_bytes);
-        if !self.checksum_matches || self.own != self.at || stated_bytes > LIST_BYTES_MAX {
-            return Ok(false);
+        if stated_bytes > LIST_BYTES_MAX {
+            let problem = format!("its {} entries are too many to be checked", self.entries);
+            return Ok(Some(problem));
         }
         let at = self.list_at.saturating_mul(self.sector_bytes);
-        let list = header(source, at, stated_bytes as usize)?;
-        Ok(list.is_some_and(|list| crc32fast::hash(&list) == self.list_crc))
+        Ok(match header(source, at, stated_bytes as usize)? {
+            None => Some(self.unreadable_list()),
+            Some(list) if crc32fast::hash(&list) != self.list_crc => Some(LIST_CHECKSUM.to_owned()),
+            Some(_) => None,
+        })
+    }
+
+    /// Returns the problem of a primary copy and the backup that replaces it, if the copy is
+    /// damaged and the backup is intact. The backup is in the sector that an undamaged header
+    /// states, or in the last one.
+    fn intact_backup(
+        &self,
+        source: &dyn Source,
+    ) -> Result<Option<(String, Header)>, super::LayerError> {
+        let Some(problem) = self.problem(source)? else {
+            return Ok(None);
+        };
+        let last = (source.bytes() / self.sector_bytes).saturating_sub(1);
+        let stated = self.checksum_matches.then_some(self.other);
+        for at in stated.into_iter().chain([last]).filter(|&at| at > 1) {
+            if let Some(backup) = Header::read(source, self.sector_bytes, at)?
+                && backup.is_intact(source)?
+            {
+                return Ok(Some((problem, backup)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the description of a header that is not in the sector that it states.
+    fn misplaced(&self) -> String {
+        format!(
+            "its header claims to be in sector {} but is in sector {}",
+            self.own, self.at
+        )
+    }
+
+    /// Returns the description of a list of entries that cannot be read.
+    fn unreadable_list(&self) -> String {
+        format!(
+            "its entries would be in sector {}, which cannot be read",
+            self.list_at
+        )
     }
 
     /// Adds the problems of a primary copy's backup to `damage`, and returns whether the backup is
@@ -210,14 +278,11 @@ impl Header {
         }
         let at = self.list_at.saturating_mul(self.sector_bytes);
         let Some(list) = header(source, at, list_bytes as usize)? else {
-            damage.push(format!(
-                "its entries would be in sector {}, which cannot be read",
-                self.list_at
-            ));
+            damage.push(self.unreadable_list());
             return Ok(Vec::new());
         };
         if list_bytes == stated_bytes && crc32fast::hash(&list) != self.list_crc {
-            damage.push("the checksum of its entries is wrong".to_owned());
+            damage.push(LIST_CHECKSUM.to_owned());
         }
         let mut partitions = Vec::new();
         for (index, entry) in list.chunks_exact(entry_bytes as usize).enumerate() {

@@ -230,6 +230,8 @@ fn damaged_gpt() {
         "{}",
         damage(&image)
     );
+    // Otherwise, the partitions are those of the backup.
+    image.write(64 * MIB - 512, &[0; 512]);
     image.write(1024 + 40, &u64::MAX.to_le_bytes());
     let end = format!(
         "partition 1 ends in sector {}, beyond the end of any drive",
@@ -245,6 +247,64 @@ fn damaged_gpt() {
         damage(&image)
     );
     assert_eq!(partitions(&image.stack()), [(1, 2048, 16_384)]);
+}
+
+/// If one copy of a GPT is damaged, are the partitions those of the intact copy, as sgdisk and
+/// sfdisk list them, and does one finding name the copy and the reason? If neither is intact, are
+/// they those of the primary copy?
+#[test]
+fn partitions_of_the_intact_copy() {
+    let sgdisk = tool!("sgdisk");
+    let sfdisk = tool!("sfdisk");
+    const LAST: u64 = 64 * MIB / 512 - 1;
+    let header_crc = |image: &Image| image.write(512 + 16, &[0; 4]);
+    let header = |image: &Image| image.write(512 + 24, &[0xff; 64]);
+    // The first partition then begins in sector 4096.
+    let entries = |image: &Image| image.write(1024 + 32, &4096u64.to_le_bytes());
+    let no_entries = |image: &Image| image.write(1024, &[0; 4096]);
+    let of_backup = |image: &Image| image.write((LAST - 32) * 512 + 32, &8192u64.to_le_bytes());
+    type Damage<'a> = &'a dyn Fn(&Image);
+    let cases: [(&[Damage], u64, &str); 7] = [
+        (&[], 2048, ""),
+        (&[&header_crc], 2048, "the checksum of its header is wrong, so"),
+        (&[&header], 2048, "the checksum of its header is wrong, so"),
+        (&[&entries], 2048, "the checksum of its entries is wrong, so"),
+        (&[&no_entries], 2048, "the checksum of its entries is wrong, so"),
+        (&[&of_backup], 2048, "its backup in sector 131071 is damaged"),
+        (&[&entries, &of_backup], 4096, "its backup in sector 131071 is damaged"),
+    ];
+    for (number, (damages, start, problem)) in cases.into_iter().enumerate() {
+        let image = Image::new(64 * MIB);
+        image.run(&sgdisk, &["-n", "1:2048:+8M", "-n", "2:32768:+8M", "@"], "");
+        damages.iter().for_each(|damage| damage(&image));
+        let stack = image.stack();
+        let expected = [(1, start, 18_432 - start), (2, 32_768, 16_384)];
+        assert_eq!(partitions(&stack), expected, "case {number}");
+        if start == 2048 {
+            assert_eq!(listed(&image, &sfdisk), expected, "case {number}");
+        }
+        let rows = traxtent_check::findings(&stack, None, None, &[]);
+        let of_table: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.finding.rule == Rule::TableDamaged)
+            .map(|row| row.finding.what.as_str())
+            .collect();
+        let shown = format!("so the partitions shown are those of its backup in sector {LAST}");
+        let is_backup = problem.ends_with(", so");
+        assert_eq!(of_table.is_empty(), problem.is_empty(), "case {number}");
+        assert!(
+            problem.is_empty() || of_table.iter().any(|what| what.contains(problem)),
+            "case {number}: {of_table:?}"
+        );
+        assert_eq!(
+            of_table.iter().filter(|what| what.contains(&shown)).count(),
+            usize::from(is_backup),
+            "case {number}: {of_table:?}"
+        );
+        if is_backup {
+            assert_eq!(of_table.len(), 1, "{of_table:?}");
+        }
+    }
 }
 
 /// Does reading a circular chain of logical partitions end, with a finding?
