@@ -15,7 +15,7 @@ use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{
     BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
-use crate::rules::{forward_to_all, physical_below};
+use crate::rules::{forward_to_all, luks_remainder, physical_below};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 pub use report::{keep_first_commands, keep_first_of_array};
@@ -26,6 +26,9 @@ const COPY_AWAY: &str =
 
 /// The multiple to which a partition that must become shorter is rounded down, in sectors.
 const SHORTENED_SECTORS: u64 = 8;
+
+/// The sector size for which a LUKS device with smaller sectors is encrypted anew, in bytes.
+const LUKS_SECTOR_BYTES: u64 = 4096;
 
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
@@ -463,14 +466,39 @@ impl FindingContext<'_> {
     fn shorten_partition(&self) -> Option<Fix> {
         let (partition, layer, drive) = self.partition()?;
         let sector = self.sector_bytes();
-        let unit = self.finding.off.map_or(4096, |off| off.every).max(sector);
+        let off = self.finding.off?;
+        let unit = off.every.max(sector);
         let sectors = layer.bytes / unit * unit / sector;
         if sectors * sector == layer.bytes {
             return Some(note_only(
                 "nothing to shorten: its end is aligned once its start is; fix its start, then check again",
             ));
         }
-        let fits = self.content_of(layer).is_none_or(|(_, content)| {
+        // The end is as far into a sector as the length only if the start is aligned.
+        if layer.bytes % off.every != off.by {
+            return Some(note_only(&format!(
+                "follows from its start, which is misaligned too: fix the start first, then check again; if {} is recreated for that, give it a length that is a multiple of {} sectors",
+                layer.name,
+                unit / sector
+            )));
+        }
+        let content = self.content_of(layer);
+        if let Some((_, content)) = content
+            && let Kind::Luks(luks) = &content.kind
+        {
+            let first = if luks_remainder(luks, content.bytes) != 0 {
+                Some(Rule::LuksEnd)
+            } else {
+                (luks.sector_bytes < off.every).then_some(Rule::LuksSector)
+            };
+            if let Some(rule) = first {
+                return Some(note_only(&format!(
+                    "the fix for {} shortens the partition: follow it first, then check again",
+                    rule.id()
+                )));
+            }
+        }
+        let fits = content.is_none_or(|(_, content)| {
             contents::end(&content.kind).is_some_and(|end| end <= sectors * sector)
         });
         if !fits {
@@ -650,19 +678,26 @@ impl FindingContext<'_> {
         let Kind::Luks(luks) = &self.layer.kind else {
             return None;
         };
+        let rest = self.layer.bytes.saturating_sub(luks.data_start) % LUKS_SECTOR_BYTES;
+        if rest != 0 {
+            // cryptsetup: "Data device is not aligned to encryption sector size".
+            return Some(note_only(&format!(
+                "cryptsetup refuses sectors of {LUKS_SECTOR_BYTES} bytes for this length: shrink the file system in the LUKS device by {rest} bytes or more, shorten what the LUKS device lies in by exactly {rest} bytes, then check again"
+            )));
+        }
         let device = self.device_below()?;
         if luks.version == 1 {
             return Some(Fix {
                 note: "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it".to_owned(),
                 commands: vec![
                     format!("cryptsetup convert --type luks2 {device}"),
-                    format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}"),
+                    format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {LUKS_SECTOR_BYTES} {device}"),
                 ],
             });
         }
         Some(Fix {
             note: "close the device and back up its header first; all data is re-encrypted, which can be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
-            commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}")],
+            commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {LUKS_SECTOR_BYTES} {device}")],
         })
     }
 
@@ -670,7 +705,12 @@ impl FindingContext<'_> {
         let device = self.device_below()?;
         let command = match &self.layer.kind {
             Kind::Ext(ext) => format!("mke2fs -t {} -b 4096 {device}", ext.version),
-            Kind::Xfs(_) => format!("mkfs.xfs -f -b size=4096 {device}"),
+            // The other values that cannot be changed are set at once.
+            Kind::Xfs(_) => self
+                .recreate_xfs()?
+                .commands
+                .concat()
+                .replace("mkfs.xfs -f", "mkfs.xfs -f -b size=4096"),
             Kind::Btrfs(_) => format!("mkfs.btrfs -f --sectorsize 4096 {device}"),
             _ => return Some(note_only(COPY_AWAY)),
         };

@@ -11,6 +11,7 @@ mod tables;
 mod tracks;
 
 pub(crate) use grid::{forward_to_all, physical_below};
+pub(crate) use tables::luks_remainder;
 pub use tracks::{Extent, TrackCheck};
 
 use std::collections::BTreeSet;

@@ -158,7 +158,7 @@ fn check_end(
 }
 
 /// Returns the number of bytes after the last whole sector of a LUKS device.
-pub(super) fn luks_remainder(luks: &Luks, below_bytes: u64) -> u64 {
+pub(crate) fn luks_remainder(luks: &Luks, below_bytes: u64) -> u64 {
     let data = luks
         .data_bytes
         .unwrap_or_else(|| below_bytes.saturating_sub(luks.data_start));

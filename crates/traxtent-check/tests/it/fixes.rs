@@ -297,6 +297,81 @@ fn moves_that_fit_exactly() {
     }
 }
 
+/// If a partition's start is misaligned too, is no command printed that shortens it, whether the
+/// fix of the start has commands, is advice, or is ignored? Is one printed if the start is aligned?
+#[test]
+fn the_end_follows_from_the_start() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let logical = "label: dos\nstart=2048,size=120000,type=5\nstart=";
+    for (label, start, is_aligned) in [
+        ("label: dos\nstart=", 4111, false),
+        ("label: dos\nstart=", 4112, true),
+        (logical, 4111, false),
+        (logical, 4112, true),
+    ] {
+        // Another length would end with a physical sector after either start.
+        let image = Image::new(64 * MIB);
+        image.run(
+            &sfdisk,
+            &["-q", "@"],
+            &format!("{label}{start},size=40002\n"),
+        );
+        for ignored in [&[][..], &[Rule::PartitionStart]] {
+            let rows = findings(&image.stack(), None, None, ignored);
+            let end = rows
+                .iter()
+                .find(|row| row.finding.rule == Rule::PartitionEnd)
+                .unwrap();
+            let case = format!("{label}{start}, {ignored:?}: {rows:#?}");
+            if is_aligned {
+                assert_eq!(commands(end).len(), 1, "{case}");
+                assert!(commands(end)[0].starts_with("echo ',40000' |"), "{case}");
+            } else {
+                assert_eq!(commands(end), [""; 0], "{case}");
+                let note = &end.fix.as_ref().unwrap().note;
+                assert!(note.contains("start"), "{case}");
+                assert!(note.contains("then check again"), "{case}");
+            }
+        }
+    }
+}
+
+/// If a partition with LUKS does not end with a physical sector, does one finding have the remedy,
+/// and the other one refer to it? cryptsetup refuses larger sectors for such a length.
+#[test]
+fn one_remedy_for_the_end_of_luks() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let cryptsetup = testkit::tool!("cryptsetup");
+    let cheap = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
+    let format = ["luksFormat", "-q", "--type", "luks2", "--sector-size"];
+    for (sector_bytes, extra_sectors, rule, has_commands) in [
+        ("4096", 3, Rule::LuksEnd, true),
+        ("512", 3, Rule::LuksSector, false),
+        ("512", 0, Rule::LuksSector, true),
+    ] {
+        let part = Image::new(32 * MIB);
+        let arguments = [&format[..], &[sector_bytes], &cheap, &["@", "-"]].concat();
+        part.run(&cryptsetup, &arguments, "secret");
+        let image = Image::new(64 * MIB);
+        let sectors = 32 * MIB / 512 + extra_sectors;
+        let script = format!("label: dos\nstart=2048,size={sectors}\n");
+        image.run(&sfdisk, &["-q", "@"], &script);
+        image.write(MIB, &std::fs::read(&part.path).unwrap());
+        let rows = findings(&image.stack(), None, None, &[]);
+        let of = |rule| rows.iter().find(|row| row.finding.rule == rule);
+        let remedy = of(rule).unwrap();
+        assert_eq!(!commands(remedy).is_empty(), has_commands, "{rows:#?}");
+        let end = of(Rule::PartitionEnd);
+        assert_eq!(end.is_some(), extra_sectors != 0, "{rows:#?}");
+        if let Some(end) = end {
+            let note = &end.fix.as_ref().unwrap().note;
+            assert_eq!(commands(end), [""; 0], "{rows:#?}");
+            let is_referred = has_commands || note.contains("luks-sector shortens");
+            assert!(is_referred && !note.contains("leave it"), "{rows:#?}");
+        }
+    }
+}
+
 /// Are no commands printed for logical partitions, whose numbers change when one is deleted?
 #[test]
 fn logical_partitions_are_left_alone() {
@@ -363,6 +438,8 @@ fn contents_that_cannot_shrink() {
         assert_eq!(commands(start), [""; 0]);
         let note = &start.fix.as_ref().unwrap().note;
         assert!(note.contains(says) && !note.contains("resize2fs"), "{note}");
+        // No command changes what is recreated.
+        assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
         // A layer is not recreated at the misaligned place.
         for row in &rows {
             let is_new = |command: &String| {

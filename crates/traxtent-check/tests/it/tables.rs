@@ -266,12 +266,32 @@ fn partitions_of_the_intact_copy() {
     type Damage<'a> = &'a dyn Fn(&Image);
     let cases: [(&[Damage], u64, &str); 7] = [
         (&[], 2048, ""),
-        (&[&header_crc], 2048, "the checksum of its header is wrong, so"),
+        (
+            &[&header_crc],
+            2048,
+            "the checksum of its header is wrong, so",
+        ),
         (&[&header], 2048, "the checksum of its header is wrong, so"),
-        (&[&entries], 2048, "the checksum of its entries is wrong, so"),
-        (&[&no_entries], 2048, "the checksum of its entries is wrong, so"),
-        (&[&of_backup], 2048, "its backup in sector 131071 is damaged"),
-        (&[&entries, &of_backup], 4096, "its backup in sector 131071 is damaged"),
+        (
+            &[&entries],
+            2048,
+            "the checksum of its entries is wrong, so",
+        ),
+        (
+            &[&no_entries],
+            2048,
+            "the checksum of its entries is wrong, so",
+        ),
+        (
+            &[&of_backup],
+            2048,
+            "its backup in sector 131071 is damaged",
+        ),
+        (
+            &[&entries, &of_backup],
+            4096,
+            "its backup in sector 131071 is damaged",
+        ),
     ];
     for (number, (damages, start, problem)) in cases.into_iter().enumerate() {
         let image = Image::new(64 * MIB);

@@ -2,12 +2,16 @@
 
 use super::note_only;
 use super::tables::is_about_table;
+use crate::finding::{Rule, Severity};
 use crate::report::ReportRow;
 use crate::stack::{Kind, LayerId, Stack};
 
 /// Keeps only the commands of the first of several findings that share a drive. The notes of the
 /// others say to check again, because their commands would use offsets and lengths from before the
 /// first fix.
+///
+/// If a layer has to be recreated because of its place, no commands are kept for findings on it or
+/// on layers in it, except for LUKS devices that cannot be opened otherwise.
 ///
 /// No commands are kept on a drive with one of the `damages`, which are findings of rules that
 /// [mean damage](crate::finding::Rule::is_damage). The notes of other findings there say to repair
@@ -25,6 +29,11 @@ pub fn keep_first_commands(
                 .map(move |id| (id, rule))
         })
         .collect();
+    let recreated: Vec<(LayerId, &'static str)> = rows
+        .iter()
+        .filter(|row| is_recreation(row))
+        .map(|row| (row.finding.layer, row.finding.rule.id()))
+        .collect();
     let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
     for row in rows {
         if !row.finding.rule.is_damage()
@@ -41,6 +50,16 @@ pub fn keep_first_commands(
         let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
             continue;
         };
+        if row.finding.rule != Rule::LuksEnd {
+            let below = layers_below(stack, row.finding.layer);
+            if let Some((layer, rule)) = recreated.iter().find(|(layer, _)| below.contains(layer)) {
+                *fix = note_only(&format!(
+                    "the advice for {rule} recreates {}: follow it first, then check again",
+                    stack.title(*layer)
+                ));
+                continue;
+            }
+        }
         let drives = drives_below(stack, row.finding.layer);
         let earlier = changed.iter().find(|(drive, _)| drives.contains(drive));
         if let Some((_, rule)) = earlier {
@@ -74,19 +93,43 @@ pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
     }
 }
 
+/// Returns whether the fix of a finding is to recreate the layer elsewhere, without commands.
+fn is_recreation(row: &ReportRow) -> bool {
+    let is_place = matches!(
+        row.finding.rule,
+        Rule::PartitionStart
+            | Rule::PartitionChunk
+            | Rule::PartitionStripe
+            | Rule::PartitionErase
+            | Rule::DataStart
+            | Rule::DataChunk
+            | Rule::DataStripe
+            | Rule::DataErase
+    );
+    // At the lowest severity, what lies in the layer is aligned nevertheless.
+    let is_wrong = row.finding.severity > Severity::Info;
+    let has_advice = row.fix.as_ref().is_some_and(|fix| fix.commands.is_empty());
+    is_place && is_wrong && has_advice
+}
+
 /// Returns the drives at or below a layer.
 fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
+    let mut drives = layers_below(stack, id);
+    drives.retain(|&id| stack.layer(id).on.is_empty());
+    drives
+}
+
+/// Returns a layer and all layers below it, from the top.
+fn layers_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     let mut seen = vec![false; stack.layers.len()];
     seen[id.0] = true;
-    let mut drives = Vec::new();
+    let mut below = Vec::new();
     // A layer comes after the layers that it lies on.
     for (id, layer) in stack.iter().rev().filter(|(at, _)| *at <= id) {
         if seen[id.0] {
             layer.on.iter().for_each(|place| seen[place.layer.0] = true);
-            if layer.on.is_empty() {
-                drives.push(id);
-            }
+            below.push(id);
         }
     }
-    drives
+    below
 }
