@@ -344,6 +344,40 @@ pub enum AssemblyError {
     },
 }
 
+impl AssemblyError {
+    /// Replaces each device's number by the entry of `numbers` at that index.
+    fn renumber(&mut self, numbers: &[usize]) {
+        match self {
+            AssemblyError::Unusable { given, .. } | AssemblyError::Stale { given, .. } => {
+                *given = numbers[*given];
+            }
+            AssemblyError::MaybeStale {
+                given,
+                other_given: other,
+                ..
+            }
+            | AssemblyError::Twice {
+                given,
+                first: other,
+                ..
+            }
+            | AssemblyError::Split {
+                given,
+                first: other,
+                ..
+            } => {
+                *given = numbers[*given];
+                *other = numbers[*other];
+            }
+            // These name a device by its place among all, or none.
+            AssemblyError::Foreign { .. }
+            | AssemblyError::Nothing
+            | AssemblyError::Missing { .. }
+            | AssemblyError::Unsynced { .. } => {}
+        }
+    }
+}
+
 fn list(members: &[usize]) -> String {
     let names: Vec<String> = members.iter().map(usize::to_string).collect();
     match members.len() {
@@ -412,6 +446,53 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
         given,
         missing,
     })
+}
+
+/// Returns every reason why devices cannot be members of one volume together. Devices of volumes
+/// other than the first device's come first. The devices of each volume are then compared with
+/// each other: the device that an error of [`assemble`] names is left out, and the others are
+/// assembled again. Missing members and unusable devices are not reported. The first device must be
+/// usable.
+pub fn contradictions(found: &[SuperblockPair]) -> Vec<AssemblyError> {
+    let usable = |given: &usize| Some((*given, found[*given].newest()?.volume));
+    let numbers: Vec<usize> = (0..found.len()).collect();
+    let volumes: Vec<(usize, Uuid)> = numbers.iter().filter_map(usable).collect();
+    let mut contradictions = Vec::new();
+    let mut seen: Vec<Uuid> = Vec::new();
+    for &(given, theirs) in &volumes {
+        let ours = *seen.first().unwrap_or(&theirs);
+        if theirs != ours {
+            contradictions.push(AssemblyError::Foreign {
+                given,
+                theirs,
+                ours,
+            });
+        }
+        if !seen.contains(&theirs) {
+            seen.push(theirs);
+        }
+    }
+    for volume in seen {
+        let of_volume = volumes.iter().filter(|(_, other)| *other == volume);
+        let mut left: Vec<usize> = of_volume.map(|(given, _)| *given).collect();
+        loop {
+            let pairs: Vec<SuperblockPair> = left.iter().map(|&at| found[at].clone()).collect();
+            let Err(mut error) = assemble(&pairs, true) else {
+                break;
+            };
+            let (AssemblyError::Stale { given, .. }
+            | AssemblyError::MaybeStale { given, .. }
+            | AssemblyError::Twice { given, .. }
+            | AssemblyError::Split { given, .. }) = error
+            else {
+                break;
+            };
+            error.renumber(&left);
+            contradictions.push(error);
+            left.remove(given);
+        }
+    }
+    contradictions
 }
 
 /// Refuses members that continued without each other.

@@ -71,7 +71,9 @@ use std::sync::{Arc, Mutex as BlockingMutex, MutexGuard as BlockingGuard};
 use async_lock::{Mutex, RwLock};
 use smallvec::SmallVec;
 
-pub use assembly::{Assembly, AssemblyError, SuperblockPair, assemble, read_superblocks};
+pub use assembly::{
+    Assembly, AssemblyError, SuperblockPair, assemble, contradictions, read_superblocks,
+};
 pub use error::VolumeError;
 pub use members::{Action, Failed, MemberIo, NoSpace, Op};
 pub use open::NewVolume;

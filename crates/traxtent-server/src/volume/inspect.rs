@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_io::device::guard::{Access, Refusal};
-use traxtent_volume::{AssemblyError, SuperblockPair, assemble};
+use traxtent_volume::{AssemblyError, SuperblockPair, assemble, contradictions};
 
 use super::error::VolumeIoError;
 use super::files::{Device, MEMBER_TIMEOUT};
@@ -18,7 +18,9 @@ use super::status::{StaleMember, UnusableDevice, VolumeStatus};
 ///
 /// # Errors
 /// Returns an error if a device is locked by another process or given twice, if no device is
-/// usable, if the usable devices do not form one volume, or if too few members are current.
+/// usable, if the usable devices do not form one volume, or if too few members are current. The
+/// last two errors state what the superblocks of each device say. If the devices contradict each
+/// other, the error has a line for each contradiction.
 pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let Inspected {
         mut paths,
@@ -26,6 +28,19 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
         mut pairs,
         unusable,
     } = Inspected::read(paths)?;
+    let known: Vec<String> = paths.iter().zip(&pairs).map(known).collect();
+    let contradictions = contradictions(&pairs);
+    // Stale members alone leave one volume.
+    let is_stale = |error: &AssemblyError| matches!(error, AssemblyError::Stale { .. });
+    if !contradictions.iter().all(is_stale) {
+        let describe = |error| VolumeIoError::assembly(error, &paths).to_string();
+        let mut lines: Vec<String> = contradictions.iter().map(describe).collect();
+        lines.push("the superblocks of the members:".to_owned());
+        lines.extend(known.iter().map(|known| format!("  {known}")));
+        let unusable = unusable.iter();
+        lines.extend(unusable.map(|one| format!("  {}: {}", one.path.display(), one.problem)));
+        return Err(VolumeIoError::Assembly(lines.join("\n")));
+    }
     let mut stale = Vec::new();
     let assembly = loop {
         match assemble(&pairs, true) {
@@ -48,8 +63,6 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
                 devices.remove(given);
             }
             Err(error @ AssemblyError::Missing { enough: false, .. }) => {
-                let known = paths.iter().zip(&pairs).map(known);
-                let known: Vec<String> = known.collect();
                 return Err(VolumeIoError::Assembly(format!(
                     "{error}: {}",
                     known.join("; ")

@@ -84,6 +84,41 @@ fn members_that_went_on_without_each_other() {
     good(at, "replace --force 0 --with f g");
 }
 
+/// Does `status` of members that contradict each other name every contradiction in a line, and then
+/// show the superblocks of all members, with the devices that are unusable?
+#[test]
+fn status_names_every_contradiction() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "x", "y"]);
+    good(at, "create --level 1 --chunk 64K --journal 2M --json a b");
+    good(at, "create --level 1 --chunk 64K --journal 2M --json x y");
+    fs::copy(at.join("a"), at.join("copy")).unwrap();
+    File::create(at.join("blank"))
+        .unwrap()
+        .set_len(8 << 20)
+        .unwrap();
+    let answer = volume(at, "status a x copy y blank b");
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let lines: Vec<&str> = answer.err.lines().collect();
+    let says = [
+        "x: belongs to volume",
+        "y: belongs to volume",
+        "a and copy: both are member 0",
+        "the superblocks of the members:",
+        "  a is member 0 of 2 of volume",
+        "  x is member 0 of 2 of volume",
+        "  copy is member 0 of 2 of volume",
+        "  y is member 1 of 2 of volume",
+        "  b is member 1 of 2 of volume",
+        "  blank: ",
+    ];
+    assert_eq!(lines.len(), says.len(), "{}", answer.err);
+    for (line, says) in lines.iter().zip(says) {
+        assert!(line.contains(says), "{says}: {}", answer.err);
+    }
+}
+
 /// Can a volume be created, scrubbed, degraded, repaired and destroyed as its help describes?
 #[test]
 fn created_repaired_and_destroyed() {

@@ -10,7 +10,7 @@ use traxtent_volume::superblock::{
 };
 use traxtent_volume::{
     AssemblyError, Repair, SuperblockPair, Volume, VolumeError, WriteHole, assemble,
-    read_superblocks,
+    contradictions, read_superblocks,
 };
 use uuid::Uuid;
 
@@ -52,6 +52,54 @@ fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
         scrubbed: 0,
         lost: Vec::new(),
     }
+}
+
+/// Is every contradiction among members named, with the numbers of the devices as given: members
+/// of other volumes, old copies, and two copies of one member, also within the other volume? Are
+/// missing and unusable members no contradictions?
+#[test]
+fn every_contradiction_is_named() {
+    let foreign = |index| {
+        let mut pair = pair(index, 9, 9);
+        for superblock in [&mut pair.first, &mut pair.second] {
+            superblock.as_mut().unwrap().volume = Uuid::from_u128(8);
+        }
+        pair
+    };
+    let blank = SuperblockPair {
+        first: Err(SuperblockError::None),
+        second: Err(SuperblockError::None),
+    };
+    let named = |pairs: &[SuperblockPair]| {
+        let found = contradictions(pairs);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let all = [
+        pair(0, 5, 5),
+        blank.clone(),
+        foreign(0),
+        pair(1, 5, 5),
+        pair(2, 3, 3),
+        foreign(0),
+        pair(1, 5, 5),
+    ];
+    let [ours, theirs] = [7, 8].map(Uuid::from_u128);
+    let belongs = |given| {
+        format!("device {given} belongs to volume {theirs}, but device 0 belongs to {ours}")
+    };
+    assert_eq!(
+        named(&all),
+        [
+            belongs(2),
+            belongs(5),
+            "device 4 is stale: its generation as member 2 is 3, but the volume's is 5; omit it"
+                .to_owned(),
+            "devices 3 and 6 are both member 1; name only one of them".to_owned(),
+            "devices 2 and 5 are both member 0; name only one of them".to_owned(),
+        ]
+    );
+    assert_eq!(named(&[pair(0, 5, 5), blank]), [""; 0]);
+    assert_eq!(named(&[]), [""; 0]);
 }
 
 /// Returns both superblocks of a member, with these generations.
