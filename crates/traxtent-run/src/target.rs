@@ -419,7 +419,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
                 line_of(&text, key)
             }
             ProfileError::Provenance { key, .. } => line_of(&text, &format!("provenance\0{key}")),
-            ProfileError::Geometry(problem) => line_of(&text, &zone_of(problem)),
+            ProfileError::Geometry(problem) => line_of(&text, &geometry_path(problem)),
             _ => 1,
         };
         RunError::at(format!("{}:{line}", path.display()), error)
@@ -493,15 +493,20 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-/// Returns the dotted path of the zone that the beginning of a message about the geometry names, or
-/// else the path of the geometry.
-fn zone_of(problem: &str) -> String {
+/// Returns the dotted path of the value that the beginning of a message about the geometry names,
+/// such as `zone 1: sectors_per_track is 0`. Keys that the profile does not have are allowed in it.
+fn geometry_path(problem: &str) -> String {
     let zone = problem
         .strip_prefix("zone ")
-        .and_then(|rest| rest.split_once(':'));
-    match zone.and_then(|(index, _)| index.parse::<usize>().ok()) {
-        Some(index) => format!("geometry.zones.{index}"),
-        None => "geometry".to_owned(),
+        .and_then(|rest| rest.split_once(':'))
+        .and_then(|(index, rest)| Some((index.parse::<usize>().ok()?, rest)));
+    let (table, rest) = match zone {
+        Some((index, rest)) => (format!("geometry.zones.{index}"), rest),
+        None => ("geometry".to_owned(), problem),
+    };
+    match rest.split_whitespace().next() {
+        Some(key) => format!("{table}.{key}"),
+        None => table,
     }
 }
 

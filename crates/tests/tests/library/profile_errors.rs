@@ -288,6 +288,42 @@ fn syntax_errors_name_their_line() {
     }
 }
 
+/// Does an error in a seek curve of several lines name the line of the wrong key, although serde
+/// reads the table without the positions of its keys? Is a missing key at the line of the table?
+#[test]
+fn errors_in_a_seek_curve_name_their_line() {
+    let seek = "curve = \"hpl\"\ndivision = 400\nroot_constant_ms = 1.0\nroot_factor_ms = 0.1\n\
+                line_constant_ms = 2.0\nline_factor_ms = 0.01\nfirst_ms = [0.5]\n";
+    let number = "invalid type: string \"x\", expected a number";
+    for (line, wrong, problem) in [
+        (
+            3,
+            "division = \"x\"",
+            "invalid type: string \"x\", expected a whole number",
+        ),
+        (4, "root_constant_ms = \"x\"", number),
+        (6, "line_constant_ms = \"x\"", number),
+        (7, "line_factor_ms = 1.0\nms = 1.0", "unknown field `ms`"),
+        (8, "first_ms = [\n\"x\"]", number),
+        (7, "", "missing field `line_factor_ms`"),
+    ] {
+        let mut lines: Vec<&str> = seek.lines().collect();
+        lines[line - 2] = wrong;
+        let line = match problem {
+            _ if wrong.is_empty() => 1,
+            _ if problem.starts_with("unknown") => line + 1,
+            _ => line,
+        };
+        let text = format!(
+            "[mechanics.seek]\n{}\n[mechanics]\nrpm = 1e4\n",
+            lines.join("\n")
+        );
+        let error = Profile::from_toml(&text).unwrap_err().to_string();
+        let start = format!("line {line}: {problem}");
+        assert!(error.starts_with(&start), "{start}, not {error}");
+    }
+}
+
 /// Is a value without provenance refused? Is a provenance entry refused if it covers no value, or
 /// has no source or an unknown kind of source? Does the longest matching path apply?
 #[test]

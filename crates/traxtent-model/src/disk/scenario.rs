@@ -66,8 +66,9 @@ impl Scenario {
     /// Parses a scenario.
     ///
     /// # Errors
-    /// Returns an error if the text is not a valid scenario. The error names the line and the
-    /// problem, and the key unless the text is not TOML.
+    /// Returns an error if the text is not a valid scenario. The error names the problem, the key
+    /// unless the text is not TOML, and the line of the key. If a key is missing, this is the line
+    /// on which the entry begins.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let syntax = |offset: usize, message: String| ScenarioError::Syntax {
             line: line(text, offset),
@@ -101,8 +102,12 @@ impl Scenario {
                             );
                             return Err(ScenarioError::Syntax { line, message });
                         };
-                        let scheduled = entry_of(fields, last)
-                            .map_err(|error| ScenarioError::Fault { line, index, error })?;
+                        let scheduled =
+                            entry_of(fields, last).map_err(|error| ScenarioError::Fault {
+                                line: line_of_key(text, fields, &error.key).unwrap_or(line),
+                                index,
+                                error,
+                            })?;
                         scenario.faults.push(scheduled);
                     }
                 }
@@ -188,6 +193,12 @@ fn entry_of(table: &DeTable, last: Option<SimTime>) -> Result<Scheduled, FaultEr
         .collect();
     let fault = Fault::from_fields(&name, &fields)?;
     Ok(Scheduled { at, fault })
+}
+
+/// Returns the line of a key of an entry; `None` if the entry does not have the key.
+fn line_of_key(text: &str, entry: &DeTable, key: &str) -> Option<usize> {
+    let (key, _) = entry.get_key_value(key)?;
+    Some(line(text, key.span().start))
 }
 
 /// Returns the text of a string or a decimal integer.

@@ -1,5 +1,9 @@
 //! The errors in a profile.
 
+use toml::de::{DeTable, DeValue};
+
+use super::mechanics::SeekSpec;
+
 /// The form of the scheduler `aged-sptf`, which requires a weight.
 pub(super) const AGED_SPTF_FORM: &str = "{aged-sptf={weight=0.1}}";
 
@@ -119,9 +123,40 @@ fn is_unreadable(message: &str) -> bool {
     message.starts_with("string values must be quoted") || message.starts_with("invalid boolean")
 }
 
+/// Returns the position of the key of `[mechanics.seek]` that an error is about; `None` if it is
+/// about another table or a missing key. serde reads this table before it knows the curve, so the
+/// error has only the position of the table. The key is the one whose removal removes the error.
+fn wrong_key_of_seek(text: &str, error: &toml::de::Error) -> Option<usize> {
+    let parsed = DeTable::parse(text).ok()?;
+    let (_, mechanics) = parsed.get_ref().get_key_value("mechanics")?;
+    let DeValue::Table(mechanics) = mechanics.get_ref() else {
+        return None;
+    };
+    let (_, seek) = mechanics.get_key_value("seek")?;
+    let DeValue::Table(keys) = seek.get_ref() else {
+        return None;
+    };
+    if error.span()? != seek.span() || error.message().starts_with("missing field") {
+        return None;
+    }
+    let root: toml::Table = toml::from_str(text).ok()?;
+    let table = root.get("mechanics")?.get("seek")?.as_table()?;
+    let mut keys: Vec<_> = keys.keys().filter(|key| key.get_ref() != "curve").collect();
+    keys.sort_by_key(|key| key.span().start);
+    let wrong = keys.into_iter().find(|key| {
+        let mut others = table.clone();
+        others.remove(key.get_ref().as_ref());
+        let read = others.try_into::<SeekSpec>();
+        read.map_or_else(|left| left.message() != error.message(), |_| true)
+    })?;
+    Some(wrong.span().start)
+}
+
 impl ProfileError {
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ProfileError {
-        let offset = error.span().map_or(0, |span| span.start.min(text.len()));
+        let offset = error.span().map_or(0, |span| span.start);
+        let offset = wrong_key_of_seek(text, error).unwrap_or(offset);
+        let offset = offset.min(text.len());
         let line = text.as_bytes()[..offset]
             .iter()
             .filter(|&&b| b == b'\n')

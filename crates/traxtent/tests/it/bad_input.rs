@@ -262,6 +262,7 @@ fn one_clear_line() {
         ("log.parquet", "PAR1\u{15}\u{4}\u{15}".to_owned()),
         ("half.toml", minimal("100.5", "5", "")),
         ("overlap.toml", minimal("100", "0", "")),
+        ("zero.toml", minimal("0", "5", "")),
         (
             "host.toml",
             minimal("100", "5", "[host]\nscheduler = \"sptf\"\n"),
@@ -409,6 +410,11 @@ fn one_clear_line() {
             &["sim", "overlap.toml", "random"],
             2,
             &["overlap.toml:8: geometry: zone 1: overlaps zone 0"],
+        ),
+        (
+            &["sim", "zero.toml", "random"],
+            2,
+            &["zero.toml:7: geometry: zone 0: sectors_per_track is 0"],
         ),
         (
             &["sim", "host.toml", "random"],

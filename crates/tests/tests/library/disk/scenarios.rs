@@ -119,6 +119,30 @@ fn bad_scenarios_name_the_error() {
             ),
             "line 4: faults[1].at: is earlier than the entry above it; the list must be in order of time",
         ),
+        // In an entry of several lines, the line is that of the key.
+        (
+            "[[faults]]\nat = \"1 s\"\nfault = \"grown-defect\"\nlbn = 1\n\n[[faults]]\nat = \"2 s\"\n\
+             fault = \"grown-defect\"\nsectors = 0\nlbn = 1\n",
+            "line 9: faults[1].sectors: \"0\": expected a whole number from 1 to 64",
+        ),
+        (
+            "[[faults]]\nat = \"1 s\"\nfault = \"power-cut\"\ntearing = true\n",
+            "line 4: faults[0].tearing: expected a decimal integer or a string, not boolean",
+        ),
+        (
+            "[[faults]]\nat = \"1 s\"\nfault = \"grown-defect\"\nlbn = 1\ncolour = 2\n",
+            "line 5: faults[0].colour: not a key of grown-defect; its keys are lbn, sectors",
+        ),
+        (
+            "[[faults]]\n# A comment.\nfault = \"flood\"\nat = \"1 s\"\n",
+            "line 3: faults[0].fault: \"flood\" is not a fault; the faults are power-cut, latent-error, \
+             slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
+        ),
+        // A missing key has no line, so the line is that of the entry.
+        (
+            "seed = 1\n[[faults]]\nat = \"1 s\"\nfault = \"stall\"\n",
+            "line 2: faults[0].for: missing; stall requires it",
+        ),
     ] {
         let error = Scenario::from_toml(text).unwrap_err().to_string();
         assert_eq!(error, message, "{text}");
