@@ -25,8 +25,7 @@ pub enum Tearing {
 }
 
 /// The effect of a power cut on the writes that were not durable, whether they were acknowledged or
-/// outstanding. A write that was split because a durable write replaced some of its sectors counts
-/// once per part.
+/// outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerCutResult {
     /// The seed that determined the effect. The same seed on the same disk has the same effect.
@@ -127,12 +126,27 @@ impl CutSampler {
         }
     }
 
-    /// Returns the parts that remain of a write to `range`, ascending.
-    pub(super) fn of(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
-        let left = self.draw(range.clone());
+    /// Returns the ranges that remain of a write, ascending. Its `parts` are those that no durable
+    /// write has replaced, ascending; each range is within one of them. Parts in the same unit are
+    /// kept or lost together.
+    pub(super) fn of(&mut self, parts: &[Range<u64>]) -> Vec<Range<u64>> {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return Vec::new();
+        };
+        let drawn = self.draw(first.start..last.end);
+        let mut left: Vec<Range<u64>> = Vec::new();
+        for drawn in drawn {
+            let from = parts.partition_point(|part| part.end <= drawn.start);
+            let touched = parts[from..].iter();
+            left.extend(
+                touched
+                    .take_while(|part| part.start < drawn.end)
+                    .map(|part| part.start.max(drawn.start)..part.end.min(drawn.end)),
+            );
+        }
         let count = match left.as_slice() {
             [] => &mut self.cut.lost,
-            [whole] if *whole == range => &mut self.cut.kept,
+            whole if whole == parts => &mut self.cut.kept,
             _ => &mut self.cut.torn,
         };
         *count += 1;

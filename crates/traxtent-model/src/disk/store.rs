@@ -180,13 +180,16 @@ impl<M: Media> Store<M> {
         self.media_state.media.sync()
     }
 
+    /// Writes out all parts of the oldest write before the mark. Returns whether there was one.
     fn write_out_oldest(&mut self, before: WriteMark) -> Result<bool, MediaError> {
-        let Some(piece) = self.cache.oldest(before, u64::MAX) else {
+        let Some(end) = self.cache.after_oldest(before) else {
             return Ok(false);
         };
-        self.media_state.put_piece(&piece)?;
-        let end = piece.part.end;
-        self.cache.drop_oldest_until(end);
+        while let Some(piece) = self.cache.oldest(end, u64::MAX) {
+            self.media_state.put_piece(&piece)?;
+            let end = piece.part.end;
+            self.cache.drop_oldest_until(end);
+        }
         Ok(true)
     }
 
@@ -200,11 +203,14 @@ impl<M: Media> Store<M> {
     ) -> Result<PowerCutResult, MediaError> {
         self.write_out(u64::MAX)?;
         let mut sampler = CutSampler::new(seed, tearing_unit);
-        // A write that durable writes have split counts once per part.
-        for (at, data) in self.cache.drain().chain(outstanding) {
-            for part in sampler.of(at..at + data.length()) {
-                let left = data.part(part.start - at..part.end - at);
-                self.media_state.put(part.start, &left)?;
+        let outstanding = outstanding.map(|write| vec![write]);
+        for write in self.cache.drain().chain(outstanding) {
+            let parts = write.iter().map(|(at, data)| *at..at + data.length());
+            let parts: Vec<Range<u64>> = parts.collect();
+            for left in sampler.of(&parts) {
+                let (at, data) = &write[parts.partition_point(|part| part.end <= left.start)];
+                let data = data.part(left.start - at..left.end - at);
+                self.media_state.put(left.start, &data)?;
             }
         }
         self.media_state.media.sync()?;

@@ -148,6 +148,12 @@ impl VolatileCache {
         self.writes.is_empty()
     }
 
+    /// Returns the mark after the oldest write, if that write is before `before`.
+    pub(super) fn after_oldest(&self, before: WriteMark) -> Option<WriteMark> {
+        let (&(number, _), _) = self.writes.first_key_value()?;
+        (number < before.0).then_some(WriteMark(number + 1))
+    }
+
     /// Returns the next piece of the oldest write, if that is before the mark. `most` limits the
     /// piece unless it is zeros.
     pub(super) fn oldest(&self, before: WriteMark, most: u64) -> Option<WritePiece<'_>> {
@@ -263,11 +269,19 @@ impl VolatileCache {
         }
     }
 
-    /// Removes all writes and returns them, oldest first, as address and contents.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, WriteData)> + use<> {
+    /// Removes all writes and returns them, oldest first. Each consists of its parts, in ascending
+    /// order, as address and contents.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Vec<(u64, WriteData)>> + use<> {
         self.newest = Intervals::default();
         (self.bytes, self.backlog, self.begun) = (0, 0, 0);
-        let writes = std::mem::take(&mut self.writes);
-        writes.into_iter().map(|((_, at), data)| (at, data))
+        let mut parts = std::mem::take(&mut self.writes).into_iter().peekable();
+        std::iter::from_fn(move || {
+            let ((number, at), data) = parts.next()?;
+            let mut write = vec![(at, data)];
+            while let Some(((_, at), data)) = parts.next_if(|((next, _), _)| *next == number) {
+                write.push((at, data));
+            }
+            Some(write)
+        })
     }
 }

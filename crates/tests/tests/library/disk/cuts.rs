@@ -164,6 +164,40 @@ fn is_torn(history: &History, stamps_after: &[u64], sector: std::ops::Range<usiz
     })
 }
 
+/// If a durable write replaces a part of a cached one, are the other parts in the same physical
+/// sector kept or lost together, whether the cut or an eviction from the cache writes them?
+#[test]
+fn a_split_write_is_not_torn_within_a_physical_sector() {
+    let states = |later_sectors: u64| {
+        let mut found = BTreeSet::new();
+        for seed in 0..testkit::repeats(60) {
+            let mut disk = Disk::new(&small((512, 4096, 0))).unwrap();
+            disk.write(8, &stamped(1, 8 * 512)).unwrap();
+            disk.flush().unwrap();
+            disk.write(8, &stamped(2, 8 * 512)).unwrap();
+            disk.write_fua(10, &stamped(3, 512)).unwrap();
+            for lbn in 0..later_sectors {
+                disk.write(100 + lbn, &stamped(4, 512)).unwrap();
+            }
+            let cut = disk.power_cut(seed).unwrap();
+            assert_eq!(cut.torn, 0, "seed {seed}");
+            found.insert(stamps(&disk, 8, 8));
+        }
+        found
+    };
+    let (lost, kept) = (vec![1, 1, 3, 1, 1, 1, 1, 1], vec![2, 2, 3, 2, 2, 2, 2, 2]);
+    // Seven sectors of the write are left in the cache, which holds 128.
+    for (later_sectors, expected) in [
+        (0, [lost.clone(), kept.clone()].into()),
+        (121, [lost, kept.clone()].into()),
+        (122, [kept.clone()].into()),
+        (200, [kept].into()),
+    ] {
+        let found: BTreeSet<Vec<u64>> = states(later_sectors);
+        assert_eq!(found, expected, "{later_sectors} sectors later");
+    }
+}
+
 /// Can a cut keep later writes while earlier ones, to other sectors, are lost?
 #[test]
 fn later_writes_outlive_earlier_ones() {
