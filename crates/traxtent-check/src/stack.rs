@@ -227,7 +227,14 @@ impl Stack {
                 | Kind::Opened(_),
                 _,
             ) => layer.name.clone(),
-            (_, [place]) => format!("the {} in {}", layer.name, self.layer(place.layer).name),
+            (kind, [place]) => {
+                let content = match kind {
+                    Kind::Unknown(unknown) => unknown.noun_phrase(),
+                    _ => Some(format!("the {}", layer.name)),
+                };
+                let content = content.unwrap_or_else(|| "zeros".to_owned());
+                format!("{content} in {}", self.layer(place.layer).name)
+            }
             _ => layer.name.clone(),
         }
     }

@@ -22,13 +22,11 @@ const DATA_BYTES_MAX: u64 = 64 << 20;
 pub(crate) fn recognized_content(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
     match recognize(&source, 512) {
-        Content::Unknown(Unknown::Container(format)) => {
-            Some(format!("a disk image in the format {format}"))
-        }
-        Content::Unknown(Unknown::Damaged(why)) => Some(format!("damaged content: {why}")),
-        Content::Unknown(Unknown::Headless {
-            found: Some(found), ..
-        }) => Some(format!("data without a partition table ({found})")),
+        Content::Unknown(
+            unknown @ (Unknown::Container(_)
+            | Unknown::Damaged(_)
+            | Unknown::Headless { found: Some(_), .. }),
+        ) => unknown.noun_phrase(),
         content => match content.name() {
             Some(name) => Some(name.to_owned()),
             None => unnamed_content(path, &source),

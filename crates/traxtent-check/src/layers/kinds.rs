@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::named::{TRAXTENT_MEMBER, TRAXTENT_REPLICAS};
+
 /// A drive, or an image of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
@@ -461,4 +463,31 @@ pub enum Unknown {
     Damaged(String),
     /// It is left from an earlier use of the drive.
     Remnant(Remnant),
+}
+
+impl Unknown {
+    /// Returns a noun phrase for the content; `None` if it is blank.
+    pub fn noun_phrase(&self) -> Option<String> {
+        Some(match self {
+            Unknown::Named(name) => name.clone(),
+            Unknown::Container(format) => format!("a disk image in the format {format}"),
+            Unknown::Blank => return None,
+            Unknown::Headless {
+                found: Some(found), ..
+            } => format!("data without a partition table ({found})"),
+            Unknown::Headless { byte, found: None } => {
+                format!("data of an unknown format (at byte {byte})")
+            }
+            Unknown::Nameless => "data of an unknown format".to_owned(),
+            Unknown::Elsewhere(reason) => format!("content that is not examined ({reason})"),
+            Unknown::Unreadable(reason) => format!("content that cannot be read ({reason})"),
+            Unknown::Damaged(reason) => format!("damaged content ({reason})"),
+            Unknown::Remnant(remnant) => format!("{} from an earlier use", remnant.what),
+        })
+    }
+
+    /// Returns whether it belongs to one of this project's volumes.
+    pub fn is_traxtent_volume(&self) -> bool {
+        matches!(self, Unknown::Named(name) if [TRAXTENT_MEMBER, TRAXTENT_REPLICAS].contains(&name.as_str()))
+    }
 }

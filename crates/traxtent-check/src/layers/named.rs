@@ -10,12 +10,17 @@ use crate::source::Source;
 /// The name of the format of CDs.
 pub(super) const ISO_9660: &str = "ISO 9660";
 
+/// The name of a member of this project's volumes.
+pub(super) const TRAXTENT_MEMBER: &str = "part of a traxtent volume";
+/// The name of this project's volumes with replicas.
+pub(super) const TRAXTENT_REPLICAS: &str = "a traxtent volume with replicas";
+
 /// A name, the offset of the signature, and the signature.
 type Signature = (&'static str, u64, &'static [u8]);
 
 const SIGNATURES: &[Signature] = &[
-    ("part of a traxtent volume", 0, b"traxtvol"),
-    ("a traxtent volume with replicas", 0, b"traxtcpy"),
+    (TRAXTENT_MEMBER, 0, b"traxtvol"),
+    (TRAXTENT_REPLICAS, 0, b"traxtcpy"),
     ("NTFS", 3, b"NTFS    "),
     ("exFAT", 3, b"EXFAT   "),
     ("FAT", 0x36, b"FAT12   "),

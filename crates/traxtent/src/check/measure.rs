@@ -5,16 +5,18 @@ use std::fs;
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_check::layers::MediaKind;
+use traxtent_check::layers::{MediaKind, Unknown, first_data};
 use traxtent_check::measure::{GridMeasurement, MeasuredGrid, apply_measured, read_time};
 use traxtent_check::report::Measurement;
+use traxtent_check::source::FileSource;
 use traxtent_check::stack::{ByteRange, Spread};
-use traxtent_check::{Kind, Stack};
+use traxtent_check::{Kind, LayerId, Stack};
 use traxtent_io::device::BlockTarget;
+use traxtent_io::device::guard::volume_on;
 use traxtent_probe::{
     Identity, ObservedTarget, Target, TargetError, TargetObserver, TargetOperation,
 };
@@ -156,8 +158,9 @@ impl Measure {
         Ok(MeasuredGrid::all().into_iter().filter(suits).collect())
     }
 
-    /// Prints the range that will be overwritten and the known layers in it. Asks for confirmation
-    /// unless `--yes` is given.
+    /// Refuses a range that belongs to one of this project's volumes. Otherwise prints the range
+    /// that will be overwritten and the known layers in it, and asks for confirmation unless
+    /// `--yes` is given.
     fn confirm(
         &self,
         scratch: &Range<Lbn>,
@@ -174,7 +177,15 @@ impl Measure {
         }
         let logical = u64::from(identity.logical_bytes);
         let (start, end) = (scratch.start.0 * logical, scratch.end.0 * logical);
-        let there = layers_in(stack, node, &(start..end));
+        let ids = layers_in(stack, node, &(start..end));
+        refuse_volumes(stack, node, &ids)?;
+        let mut there: Vec<String> = ids.iter().map(|id| stack.title(*id)).collect();
+        let is_table = |id: &LayerId| matches!(stack.layer(*id).kind, Kind::Table(_));
+        if ids.iter().all(is_table)
+            && let Some(byte) = data_in(node, start..end)?
+        {
+            there.push(format!("data of an unknown format (at byte {byte})"));
+        }
         let there = match there.as_slice() {
             [] => "no known layer is there".to_owned(),
             layers => format!("layers there: {}", layers.join(", ")),
@@ -227,8 +238,44 @@ fn announcement(grids: &[MeasuredGrid], identity: &Identity, read_time: Span) ->
     )
 }
 
-/// Returns the layers above a device that have, or may have, bytes in a range of the device.
-fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
+/// Refuses to overwrite this project's volumes. The kernel does not recognize them, so it considers
+/// the members of a stopped volume unused.
+fn refuse_volumes(stack: &Stack, node: &str, overwritten: &[LayerId]) -> Result<()> {
+    let refusal = |holder: &str, what: &str| {
+        Err(Failure::input(format!(
+            "--scratch: {holder} holds {what}; `traxtent volume destroy` removes it"
+        )))
+    };
+    if let Some(what) = volume_on(Path::new(node)) {
+        return refusal(node, &what);
+    }
+    for layer in overwritten.iter().map(|id| stack.layer(*id)) {
+        if let Some(node) = &layer.node
+            && let Some(what) = volume_on(Path::new(node))
+        {
+            return refusal(node, &what);
+        }
+        if let (Kind::Unknown(unknown), [place]) = (&layer.kind, layer.on.as_slice())
+            && unknown.is_traxtent_volume()
+        {
+            let what = unknown.noun_phrase().unwrap_or_default();
+            return refusal(&stack.layer(place.layer).name, &what);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the offset of the first byte of data that samples of a range find; `None` if all of them
+/// are zero.
+fn data_in(node: &str, range: Range<u64>) -> Result<Option<u64>> {
+    let source = FileSource::open(Path::new(node))
+        .map_err(|error| Failure::file(Path::new(node), &error))?;
+    first_data(&source, range).map_err(|error| Failure::Io(format!("{node}: {error}")))
+}
+
+/// Returns the layers above a device that have, or may have, bytes in a range of the device. Blank
+/// contents are omitted.
+fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<LayerId> {
     // The start of each layer on the device; `None` if the layer is not on the device. The inner
     // value is `None` if the layer's pieces are scattered. Layers come after those below them.
     let mut starts: Vec<Option<Option<u64>>> = Vec::new();
@@ -244,7 +291,7 @@ fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
             places => places.iter().find_map(below).map(|_| None),
         };
         starts.push(start);
-        let is_known = !matches!(layer.kind, Kind::Disk(_) | Kind::Unknown(_));
+        let is_known = !matches!(layer.kind, Kind::Disk(_) | Kind::Unknown(Unknown::Blank));
         let is_there = match start {
             None => false,
             Some(None) => true,
@@ -253,7 +300,7 @@ fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
             }
         };
         if is_there && is_known && !is_device {
-            there.push(stack.title(id));
+            there.push(id);
         }
     }
     there

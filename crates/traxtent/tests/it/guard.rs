@@ -199,6 +199,85 @@ fn serve_file_refuses_a_mounted_device() {
     assert_ne!(answer.status, 0, "{}", answer.err);
 }
 
+/// Does `check --scratch` refuse the members of a volume, also in a partition and at LBNs that no
+/// superblock occupies? Does it name all other content of the range, before it asks?
+#[test]
+fn scratch_ranges_with_content() {
+    let _ = testkit::tool!("losetup");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let image = at.join("image");
+    sparse(&image, 64);
+    sparse(&at.join("other"), 64);
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("no loop device is available");
+    };
+    let name = device.name();
+    let says = |scratch: &str, expected: &str| {
+        let before = bytes([&device.0, &image]);
+        let words = [
+            "check",
+            name,
+            "--measure=physical-sector",
+            "--scratch",
+            scratch,
+        ];
+        // Only refusals are tested with `--yes`.
+        let consent = expected.contains("holds").then_some("--yes");
+        let words: Vec<&str> = words.into_iter().chain(consent).collect();
+        let answer = traxtent_in(at, &words);
+        assert_eq!(answer.status, 2, "{expected}: {}", answer.err);
+        assert!(answer.err.contains(expected), "{expected}: {}", answer.err);
+        assert!(
+            before == bytes([&device.0, &image]),
+            "{expected}: it was overwritten"
+        );
+    };
+    let rewrite = |pieces: &[(u64, &[u8])]| {
+        let file = fs::OpenOptions::new().write(true).open(&device.0).unwrap();
+        file.write_all_at(&vec![0; 64 << 20], 0).unwrap();
+        for (at, bytes) in pieces {
+            file.write_all_at(bytes, *at).unwrap();
+        }
+        file.sync_all().unwrap();
+    };
+    says("40000..60000", "no known layer is there");
+    let bcache = [
+        0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d,
+        0x81,
+    ];
+    rewrite(&[(4096 + 24, &bcache)]);
+    says("40000..60000", "layers there: bcache in loop");
+    rewrite(&[(1 << 20, b"x")]);
+    says(
+        "40000..60000",
+        "layers there: data of an unknown format (at byte 1048576)",
+    );
+    // A partition of an MBR, from 1 MiB to 16 MiB.
+    let mut table = [0; 512];
+    table[446 + 4] = 0x83;
+    table[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    table[446 + 12..446 + 16].copy_from_slice(&30_720_u32.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    let lost = (50_000 * 512, b"x".as_slice());
+    rewrite(&[(0, &table), (1 << 20, b"traxtvol"), lost]);
+    says("20000..40000", "holds part of a traxtent volume");
+    says(
+        "40000..60000",
+        "data of an unknown format (at byte 25600000)",
+    );
+    rewrite(&[(0, b"traxtvol")]);
+    says("40000..60000", "holds damaged superblock");
+    rewrite(&[]);
+    let create = [
+        "volume", "create", "--level", "raid-0", "--chunk", "64K", name, "other",
+    ];
+    let answer = traxtent_in(at, &create);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    says("40000..60000", "holds member 0 of volume");
+    says("0..20000", "holds member 0 of volume");
+}
+
 /// Do the verbs that write files refuse to write one to a block device, even through a link, and is
 /// the device unchanged?
 #[test]
