@@ -202,7 +202,7 @@ rules! {
     PartitionStripe "partition-stripe" Fault "A partition does not begin at a full stripe of the array below it.",
     PartitionErase "partition-erase" Warning "A partition does not begin at an erase block of the drive.",
     PartitionOverlap "partition-overlap" Fault "Two partitions share sectors, or one reaches beyond the drive.",
-    TableDamaged "table-damaged" Fault "A partition table contradicts itself: a wrong checksum or length, or a circular chain.",
+    TableDamaged "table-damaged" Fault "A partition table contradicts itself: a wrong checksum or length, copies that differ, or a circular chain.",
     TableRemnant "table-remnant" Fault "The first sector protects a GPT that is not there, so the kernel reads no partitions.",
     Remnant "remnant" Warning "A signature of an earlier use of a drive is left beside its present content.",
     TableSectorSize "table-sector-size" Fault "A GPT was written for a sector size other than the drive's.",

@@ -7,6 +7,7 @@
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
+use super::gpt_copy::{GptCopy, differences};
 use super::mbr::Partitioned;
 use super::{BootSector, Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
@@ -29,7 +30,8 @@ const ENTRY_BYTES_MIN: u32 = 128;
 
 /// Parses a table. Among primary copies, and then among backups, one for sectors of `sector_bytes`
 /// takes precedence. If a primary copy is damaged and its backup is intact, the partitions are
-/// those of the backup, as in sfdisk and gdisk.
+/// those of the backup, as in sfdisk and gdisk. If both copies are intact but differ, they are those
+/// of the primary copy, as in the kernel.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read. Inconsistencies are reported in [`Table::damage`].
@@ -85,6 +87,11 @@ fn shown_instead(problem: &str, backup: u64) -> String {
     )
 }
 
+/// Returns whether an entry describes a partition. The type of an unused one is zero.
+fn is_used(entry: &[u8]) -> bool {
+    entry[..16] != [0; 16]
+}
+
 struct Header {
     sector_bytes: u64,
     /// The sector that holds the header.
@@ -93,6 +100,7 @@ struct Header {
     own: u64,
     /// The sector that the header states for its other copy.
     other: u64,
+    disk_guid: String,
     first_usable: u64,
     last_usable: u64,
     list_at: u64,
@@ -128,6 +136,7 @@ impl Header {
             at,
             own: fields.le64(24),
             other: fields.le64(32),
+            disk_guid: fields.guid(56),
             first_usable: fields.le64(40),
             last_usable: fields.le64(48),
             list_at: fields.le64(72),
@@ -146,11 +155,20 @@ impl Header {
         if self.own != self.at {
             damage.push(self.misplaced());
         }
-        let has_intact_backup = self.at == 1 && self.check_backup(source, &mut damage)?;
+        let is_intact = self.is_intact(source)?;
+        let intact_backup = match self.at {
+            1 => self.check_backup(source, &mut damage)?,
+            _ => None,
+        };
+        let copies_differ = match &intact_backup {
+            Some(backup) if is_intact => self.compare(backup, source, &mut damage)?,
+            _ => false,
+        };
         let partitions = self.partitions(source, &mut damage)?;
         let table = Table {
             scheme: Scheme::Gpt,
-            no_intact_copy: !self.is_intact(source)? && !has_intact_backup,
+            no_intact_copy: !is_intact && intact_backup.is_none(),
+            copies_differ,
             sector_bytes: self.sector_bytes,
             last_usable_sector: Some(self.last_usable),
             damage,
@@ -173,13 +191,11 @@ impl Header {
         if self.own != self.at {
             return Ok(Some(self.misplaced()));
         }
-        let stated_bytes = u64::from(self.entries) * u64::from(self.entry_bytes);
-        if stated_bytes > LIST_BYTES_MAX {
+        if self.list_bytes() > LIST_BYTES_MAX {
             let problem = format!("its {} entries are too many to be checked", self.entries);
             return Ok(Some(problem));
         }
-        let at = self.list_at.saturating_mul(self.sector_bytes);
-        Ok(match header(source, at, stated_bytes as usize)? {
+        Ok(match self.list(source)? {
             None => Some(self.unreadable_list()),
             Some(list) if crc32fast::hash(&list) != self.list_crc => Some(LIST_CHECKSUM.to_owned()),
             Some(_) => None,
@@ -224,13 +240,13 @@ impl Header {
         )
     }
 
-    /// Adds the problems of a primary copy's backup to `damage`, and returns whether the backup is
+    /// Adds the problems of a primary copy's backup to `damage`, and returns the backup if it is
     /// intact.
     fn check_backup(
         &self,
         source: &dyn Source,
         damage: &mut Vec<String>,
-    ) -> Result<bool, super::LayerError> {
+    ) -> Result<Option<Header>, super::LayerError> {
         let last = (source.bytes() / self.sector_bytes).saturating_sub(1);
         let backup = Header::read(source, self.sector_bytes, self.other)?;
         let is_intact = match &backup {
@@ -252,7 +268,60 @@ impl Header {
                 self.other
             ));
         }
-        Ok(is_intact)
+        Ok(backup.filter(|_| is_intact))
+    }
+
+    /// Adds the differences between an intact primary copy and its intact backup to `damage`, and
+    /// returns whether there are any.
+    fn compare(
+        &self,
+        backup: &Header,
+        source: &dyn Source,
+        damage: &mut Vec<String>,
+    ) -> Result<bool, super::LayerError> {
+        let differences = differences(&self.copy(source)?, &backup.copy(source)?);
+        if !differences.is_empty() {
+            damage.push(format!(
+                "its two copies differ, although the checksums of both are right: {}; the partitions shown are those of the primary copy, as in the kernel, and the backup is in sector {}",
+                differences.join("; "),
+                backup.at
+            ));
+        }
+        Ok(!differences.is_empty())
+    }
+
+    /// Returns the content of an intact copy. Entries of an invalid size count as none.
+    fn copy(&self, source: &dyn Source) -> Result<GptCopy, super::LayerError> {
+        let list = match self.has_valid_entry_size() {
+            true => self.list(source)?.unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let entries = list.chunks_exact(self.entry_bytes.max(1) as usize);
+        Ok(GptCopy {
+            disk_guid: self.disk_guid.clone(),
+            first_usable: self.first_usable,
+            last_usable: self.last_usable,
+            entries: (1..)
+                .zip(entries)
+                .filter(|(_, entry)| is_used(entry))
+                .map(|(number, entry)| (number, entry.to_owned()))
+                .collect(),
+        })
+    }
+
+    /// Returns the stated length of the list of entries in bytes.
+    fn list_bytes(&self) -> u64 {
+        u64::from(self.entries) * u64::from(self.entry_bytes)
+    }
+
+    /// Reads the whole list of entries; `None` if it lies beyond the end.
+    fn list(&self, source: &dyn Source) -> Result<Option<Vec<u8>>, super::LayerError> {
+        let at = self.list_at.saturating_mul(self.sector_bytes);
+        Ok(header(source, at, self.list_bytes() as usize)?)
+    }
+
+    fn has_valid_entry_size(&self) -> bool {
+        (ENTRY_BYTES_MIN..=4096).contains(&self.entry_bytes) && self.entry_bytes.is_power_of_two()
     }
 
     fn partitions(
@@ -261,13 +330,13 @@ impl Header {
         damage: &mut Vec<String>,
     ) -> Result<Vec<Partition>, super::LayerError> {
         let entry_bytes = self.entry_bytes;
-        if entry_bytes < ENTRY_BYTES_MIN || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
+        if !self.has_valid_entry_size() {
             damage.push(format!(
                 "its entry size of {entry_bytes} bytes is invalid; 128, 256, …, 4096 are allowed"
             ));
             return Ok(Vec::new());
         }
-        let stated_bytes = u64::from(self.entries) * u64::from(entry_bytes);
+        let stated_bytes = self.list_bytes();
         let list_bytes = stated_bytes.min(LIST_BYTES_MAX);
         if list_bytes < stated_bytes {
             damage.push(format!(
@@ -286,7 +355,7 @@ impl Header {
         }
         let mut partitions = Vec::new();
         for (index, entry) in list.chunks_exact(entry_bytes as usize).enumerate() {
-            if entry[..16] == [0; 16] {
+            if !is_used(entry) {
                 continue;
             }
             let fields = Fields(entry);

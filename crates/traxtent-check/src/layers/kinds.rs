@@ -105,6 +105,9 @@ pub struct Table {
     /// drive states what it contained.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_intact_copy: bool,
+    /// Whether it is a GPT whose copies are both intact, but differ.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies_differ: bool,
     /// The relation between the MBR in the first sector and a GPT.
     #[serde(default, skip_serializing_if = "BootSector::is_usual")]
     pub boot_sector: BootSector,

@@ -58,6 +58,7 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     let table = Table {
         scheme: Scheme::Mbr,
         no_intact_copy: false,
+        copies_differ: false,
         sector_bytes,
         last_usable_sector: None,
         damage: reader.damage,

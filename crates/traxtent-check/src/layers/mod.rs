@@ -12,6 +12,7 @@ mod error;
 pub mod ext;
 mod fields;
 pub mod gpt;
+mod gpt_copy;
 mod kinds;
 pub mod luks;
 pub mod lvm;

@@ -183,6 +183,66 @@ fn no_copy_is_intact() {
     }
 }
 
+/// Is no command printed if both copies of a GPT are intact but differ? Do the commands and keys in
+/// the note keep either copy, and does looking at them change nothing? If the primary copy is also
+/// damaged, is the remedy that for a damaged one, from the copy whose partitions are shown?
+#[test]
+fn copies_that_differ() {
+    let (sgdisk, gdisk) = (tool!("sgdisk"), tool!("gdisk"));
+    let image = gpt(&sgdisk, &["-n", "2:32768:+8M"]);
+    let whole = fs::read(&image.path).unwrap();
+    image.run(&sgdisk, &["-d", "2", "@"], "");
+    let primary = fs::read(&image.path).unwrap()[..34 * 512].to_vec();
+    let differing = [&primary, &whole[34 * 512..]].concat();
+    let partitions = |stack: &Stack| {
+        let mut numbers: Vec<u32> = Vec::new();
+        for layer in &stack.layers {
+            if let Kind::Partition(partition) = &layer.kind {
+                numbers.push(partition.number);
+            }
+        }
+        numbers
+    };
+    image.write(0, &differing);
+    let stack = image.stack();
+    assert_eq!(partitions(&stack), [1]);
+    assert_eq!(commands(&stack), [""; 0]);
+    let note = fix_of(&stack, Rule::TableDamaged).note;
+    for words in [
+        "decide first which copy is right",
+        "`sgdisk --print ",
+        "`sgdisk --move-second-header ",
+        "after `r`, `c`, `y` and `p`",
+    ] {
+        assert!(note.contains(words), "{note}");
+    }
+    let looked = image.run(&gdisk, &["@"], "r\nc\ny\np\nq\n");
+    assert!(looked.contains("   2           32768 "), "{looked}");
+    image.run(&sgdisk, &["--print", "@"], "");
+    assert!(fs::read(&image.path).unwrap() == differing);
+    image.run(&sgdisk, &["--move-second-header", "@"], "");
+    let stack = image.stack();
+    assert_eq!((partitions(&stack), wrong(&stack)), (vec![1], vec![]));
+    image.write(0, &differing);
+    image.run(&gdisk, &["@"], "r\nc\ny\np\nw\ny\n");
+    let stack = image.stack();
+    assert_eq!((partitions(&stack), wrong(&stack)), (vec![1, 2], vec![]));
+    image.write(0, &differing);
+    image.write(512 + 41, &[1]);
+    let stack = image.stack();
+    assert_eq!(partitions(&stack), [1, 2]);
+    assert_eq!(wrong(&stack), ["table-damaged"]);
+    let what = finding(&stack, Rule::TableDamaged).what;
+    assert!(what.contains("shown are those of its backup"), "{what}");
+    let fix = fix_of(&stack, Rule::TableDamaged);
+    assert_eq!(fix.commands.len(), 1, "{fix:?}");
+    assert!(
+        fix.commands[0].starts_with("sgdisk --move-second-header "),
+        "{fix:?}"
+    );
+    assert!(fix.note.contains("check first"), "{fix:?}");
+}
+
 /// Is no command printed for a truncated drive if a partition extends beyond its end?
 #[test]
 fn truncated_drive() {

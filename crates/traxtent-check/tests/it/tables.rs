@@ -327,6 +327,96 @@ fn partitions_of_the_intact_copy() {
     }
 }
 
+/// Are copies of a GPT that are both intact but differ reported once, as sgdisk reports them, with
+/// the difference, and are the partitions those of the primary copy? Are copies that agree not
+/// reported?
+#[test]
+fn intact_copies_that_differ() {
+    let sgdisk = tool!("sgdisk");
+    let usable = "the usable sectors are 40 to 131038 in the primary copy, but 34 to 131038 in the";
+    let cases: [(&[&str], &str); 9] = [
+        (&[], ""),
+        (
+            &["-d", "2"],
+            "partition 2, sectors 32768 to 49151, is only in the backup;",
+        ),
+        (
+            &["-n", "3:65536:+8M"],
+            "partition 3, sectors 65536 to 81919, is only in the primary copy;",
+        ),
+        (
+            &["-d", "2", "-n", "2:32768:+4M"],
+            "partition 2 is sectors 32768 to 40959 in the primary copy, but sectors 32768 to 49151 in \
+             the backup;",
+        ),
+        (
+            &["-t", "1:8200", "-c", "2:data"],
+            "partition 1 differs in these properties: type; partition 2 differs in these properties: \
+             name;",
+        ),
+        (
+            &["-u", "1:R", "-A", "1:set:2"],
+            "partition 1 differs in these properties: GUID, attributes;",
+        ),
+        (
+            &["-U", "11111111-2222-3333-4444-555555555555"],
+            "the GUID of the drive is 11111111-2222-3333-4444-555555555555 in the primary copy, but",
+        ),
+        (&["-U", "keep usable"], usable),
+        (
+            &[
+                "-d", "1", "-n", "3::+1M", "-n", "4::+1M", "-n", "5::+1M", "-n", "6::+1M", "-n",
+                "7::+1M", "-n", "8::+1M",
+            ],
+            "; there are 2 more differences;",
+        ),
+    ];
+    for (changes, difference) in cases {
+        let image = Image::new(64 * MIB);
+        image.run(&sgdisk, &["-n", "1:2048:+8M", "-n", "2:32768:+8M", "@"], "");
+        if difference == usable {
+            set_first_usable(&image, 40);
+        } else {
+            change_primary(&image, &sgdisk, changes);
+        }
+        let stack = image.stack();
+        let verdict = image.run(&sgdisk, &["-v", "@"], "");
+        if difference.is_empty() {
+            assert_eq!(crate::image::wrong(&stack), [""; 0]);
+            assert!(verdict.contains("No problems found"), "{verdict}");
+            continue;
+        }
+        assert_eq!(
+            crate::image::wrong(&stack),
+            ["table-damaged"],
+            "{changes:?}"
+        );
+        let what = finding(&stack, Rule::TableDamaged).what;
+        assert!(what.contains(difference), "{changes:?}: {what}");
+        let shown = "the partitions shown are those of the primary copy";
+        assert!(what.contains(shown), "{what}");
+    }
+}
+
+/// Changes the primary copy of a GPT with sgdisk, and leaves the backup as it is.
+fn change_primary(image: &Image, sgdisk: &std::path::Path, changes: &[&str]) {
+    let before = std::fs::read(&image.path).unwrap();
+    image.run(sgdisk, &[changes, &["@"]].concat(), "");
+    let after = std::fs::read(&image.path).unwrap();
+    image.write(0, &before);
+    image.write(0, &after[..34 * 512]);
+}
+
+/// Changes the first usable sector in the primary header, and its checksum.
+fn set_first_usable(image: &Image, first: u64) {
+    let mut header = std::fs::read(&image.path).unwrap()[512..512 + 92].to_vec();
+    header[40..48].copy_from_slice(&first.to_le_bytes());
+    header[16..20].fill(0);
+    let checksum = crc32fast::hash(&header);
+    header[16..20].copy_from_slice(&checksum.to_le_bytes());
+    image.write(512, &header);
+}
+
 /// Does reading a circular chain of logical partitions end, with a finding?
 #[test]
 fn circular_chain() {

@@ -64,6 +64,11 @@ impl FindingContext<'_> {
                 "no copy of the table is intact, so nothing on the drive says which partitions are right, and tools that rewrite the table would make its errors permanent: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and compare them with `sgdisk --print {device}`"
             )));
         }
+        if table.copies_differ {
+            return Some(note_only(&format!(
+                "decide first which copy is right, and write nothing until then: `sgdisk --print {device}` shows the primary copy; `gdisk {device}` shows the backup after `r`, `c`, `y` and `p`, and `q` leaves without writing. If the primary copy is right, `sgdisk --move-second-header {device}` rewrites the backup from it; if the backup is right, `w` instead of `q` rewrites the primary copy from it"
+            )));
+        }
         if table.boot_sector == BootSector::Missing {
             return Some(Fix {
                 note: "the first command writes an MBR that protects the GPT (boot code in the first sector is lost); the second rewrites both copies of the GPT from the intact one".to_owned(),
