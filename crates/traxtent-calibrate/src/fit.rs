@@ -122,9 +122,17 @@ impl Fit<'_> {
         line.map_or(f64::NEG_INFINITY, limit)
     }
 
-    fn agrees(&self, request: &Replayed) -> bool {
+    /// Whether model and drive both served a request from the buffer, or both did not, as far as
+    /// times can tell.
+    pub(crate) fn agrees_by_time(&self, request: &Replayed) -> bool {
         let in_model = request.is_model_hit(self.hit_limit_ms(request));
         self.drive_hit(request) == in_model
+    }
+
+    /// The same, but a read that found only its first sectors in the buffer is no hit, as in
+    /// [`kind`]: the search compares it with reads from the media.
+    fn agrees(&self, request: &Replayed) -> bool {
+        self.drive_hit(request) == request.is_hit()
     }
 
     /// The number of requests that only the model or only the drive served from its buffer.

@@ -24,7 +24,8 @@ pub struct Judgement {
     pub reads: usize,
     /// The number of reads that only the model or only the drive served from its buffer. A read
     /// counts as served from the drive's buffer if it took less than 0.5 ms longer than a hit. The
-    /// time of a hit is found in the measured times of the part that was fitted.
+    /// time of a hit is found in the measured times of the part that was fitted. The model's time
+    /// decides too if only the first sectors of a read were in the model's buffer.
     pub disagreements: usize,
     /// The means and demerits of classes of requests.
     pub classes: Vec<ClassAgreement>,
@@ -44,7 +45,7 @@ impl Judgement {
             demerit_ms: demerit(&mut simulated, &mut measured).unwrap_or(0.0),
             noise_p95_ms: noise,
             reads: reads.len(),
-            disagreements: fit.disagreements(&reads),
+            disagreements: reads.iter().filter(|one| !fit.agrees_by_time(one)).count(),
             classes: class_agreement(&replayed),
         }
     }

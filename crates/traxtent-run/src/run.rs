@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use traxtent_disksim::ParamError;
-use traxtent_model::drive::Drive;
+use traxtent_model::drive::{Drive, RequestError};
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::SimTime;
@@ -303,8 +303,15 @@ impl SimulationRun {
         })?;
         self.simulate_source(host, &mut source, observer, sink)
             .map_err(|error| {
-                let placed = system.and_then(|system| system.synthio_request_error(&error));
-                at(placed, &error)
+                let placed = system.and_then(|system| match &error {
+                    SimulateError::Request {
+                        error: end @ RequestError::BeyondEnd { .. },
+                        ..
+                    } => system.synthio_capacity_error(end),
+                    _ => None,
+                });
+                let of_block = || system?.synthio_request_error(&error);
+                at(placed.or_else(of_block), &error)
             })
     }
 

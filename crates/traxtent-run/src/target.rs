@@ -279,8 +279,18 @@ impl Machine {
     /// # Errors
     /// Returns an error if there is no such figure, or if the value is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let names: Vec<String> = self.drives.iter().map(|drive| drive.name.clone()).collect();
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
+                if let Some((name, figure)) = key.split_once('.')
+                    && names.iter().any(|known| known == name)
+                {
+                    let what = format!(
+                        "--set changes all drives: write {figure}={value}, or make a profile of \
+                         {name} with `traxtent convert` and change it there"
+                    );
+                    return RunError::at(format!("--set {key}={value}"), what);
+                }
                 let meant = match (&error, key) {
                     (ProfileError::UnknownKey { .. }, _) => meant_key(key, &drive.profile),
                     (_, "queue.scheduler") => scheduler_hint(value, false),

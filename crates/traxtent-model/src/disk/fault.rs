@@ -84,6 +84,8 @@ pub struct FaultError {
     pub problem: String,
 }
 
+/// The keys of all faults.
+const KEYS: [&str; 6] = ["seed", "tearing", "for", "lbn", "sectors", "revolutions"];
 /// The maximum number of sectors of a latent error or of a slow sector fault.
 const SECTORS_MAX: u64 = 4096;
 /// The maximum number of sectors that one fault can move to spares. Each physical sector has its
@@ -312,7 +314,16 @@ impl<'a> Fields<'a> {
         length.ok_or_else(|| self.missing("for"))
     }
 
+    /// Returns the error for a key that is missing. A key that no fault has is probably meant to be
+    /// that one.
     fn missing(&self, key: &str) -> FaultError {
+        let mut given = self.given.iter().map(|(given, _)| *given);
+        if let Some(misspelt) = given.find(|given| !KEYS.contains(given)) {
+            return FaultError {
+                key: misspelt.to_owned(),
+                problem: format!("not a key of {}, which requires {key}", self.name),
+            };
+        }
         FaultError {
             key: key.to_owned(),
             problem: format!("missing; {} requires it", self.name),

@@ -119,7 +119,7 @@ impl Picture<'_> {
         figures: &[Figures],
     ) -> Result<()> {
         let mut series: Vec<SweepSeries> = Vec::new();
-        let unit = number(value_of(key, &cases[0])).map_or("", |(_, unit)| unit);
+        let unit = unit_over(key, cases);
         let parameter = match unit {
             "" => key.to_owned(),
             unit => format!("{key}, {unit}"),
@@ -176,12 +176,12 @@ fn check_over(key: &str, cases: &[Case]) -> Result<()> {
             ));
         }
     };
-    let unit = number(first).map(|(_, unit)| unit);
+    let unit = unit_over(key, cases);
     for case in cases {
         let value = value_of(key, case);
         match number(value) {
             None => return refuse(format!("{value} is not a number; choose another key")),
-            Some(_) if unit.and_then(|unit| in_unit(value, unit)).is_none() => {
+            Some(_) if in_unit(value, unit).is_none() => {
                 return refuse(format!(
                     "{first} and {value} have different units; write all values in one unit"
                 ));
@@ -219,11 +219,19 @@ fn is_constant(key: &str, cases: &[Case]) -> bool {
         .all(|case| value_of(key, case) == value_of(key, &cases[0]))
 }
 
+/// Returns the unit of the first value of a key that has one; zero needs none.
+fn unit_over<'a>(key: &str, cases: &'a [Case]) -> &'a str {
+    let units = cases.iter().filter_map(|case| number(value_of(key, case)));
+    let mut with_unit = units.filter(|(value, unit)| *value != 0.0 || !unit.is_empty());
+    with_unit.next().map_or("", |(_, unit)| unit)
+}
+
 /// Returns a value such as `64KiB` as a number of this unit; `None` if its unit cannot be
 /// converted.
 fn in_unit(text: &str, unit: &str) -> Option<f64> {
     match number(text)? {
         (value, own) if own == unit => Some(value),
+        (0.0, "") => Some(0.0),
         (value, own) => Some(value * byte_unit(own)? as f64 / byte_unit(unit)? as f64),
     }
 }

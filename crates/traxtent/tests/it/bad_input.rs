@@ -39,7 +39,7 @@ Sizes = [ exponential, 0.0, 8.0 ] }} ]
 }
 
 /// Does an error in a generator of a DiskSim file name the file, the line, the key and the value,
-/// and an error in its requests the line of the workload?
+/// also if it only shows in a request?
 #[test]
 fn generators_have_a_place() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,12 @@ fn generators_have_a_place() {
             1000,
             "traxtent: s.parv:16: generator 0: Probability of local access = 1.5: expected 0 to 1",
         ),
-        ("0.5", 1_000_000, "traxtent: s.parv:10: request "),
+        (
+            "0.5",
+            1_000_000,
+            "traxtent: s.parv:14: generator 0: Storage capacity per device = 1000000: \
+             expected at most 1100, the sectors of the device",
+        ),
     ] {
         let answer = simulated(local, capacity);
         assert_eq!(answer.status, 2, "{}", answer.err);
@@ -448,6 +453,22 @@ fn one_clear_line() {
             &["sim", "atlas10k", "random", "--set", "scheduler=sptf"],
             2,
             &["did you mean queue.scheduler?"],
+        ),
+        (
+            &[
+                "sim",
+                "atlas10k",
+                "--drive",
+                "atlas10k2",
+                "absent.trace",
+                "--set",
+                "atlas10k2.mechanics.rpm=5400",
+            ],
+            2,
+            &[
+                "--set changes all drives: write mechanics.rpm=5400",
+                "traxtent convert",
+            ],
         ),
         (
             &["validate", "w.toml"],

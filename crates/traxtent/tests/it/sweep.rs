@@ -357,6 +357,11 @@ fn pictures_over_a_key() {
             "different units",
         ),
         (
+            &["workload.think=0,1ms,1us"],
+            "workload.think",
+            "different units",
+        ),
+        (
             &[depths, "workload.seed=1..7:1"],
             "workload.outstanding",
             "at most 6",

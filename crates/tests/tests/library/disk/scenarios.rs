@@ -90,6 +90,10 @@ fn bad_scenarios_name_the_error() {
             "line 3: faults[0].for: missing; stall requires it",
         ),
         (
+            &entry("{ at = \"1 s\", fault = \"slow-sector\", lnb = 5, revolutions = 2 }"),
+            "line 3: faults[0].lnb: not a key of slow-sector, which requires lbn",
+        ),
+        (
             &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, colour = 2 }"),
             "line 3: faults[0].colour: not a key of grown-defect; its keys are lbn, sectors",
         ),
