@@ -8,7 +8,7 @@ use std::{mem, panic};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use traxtent_model::drive::ServedBy;
-use traxtent_sim::Outcome;
+use traxtent_sim::{Outcome, RequestStatus};
 use traxtent_units::Span;
 use traxtent_units::request::Op;
 use traxtent_workload::trace::LOG_COLUMNS;
@@ -26,7 +26,7 @@ static FIELDS: LazyLock<Arc<[Field]>> =
 
 fn field(name: &str) -> Field {
     let kind = match name {
-        "op" | "served" => ColumnKind::Text,
+        "op" | "served" | "status" => ColumnKind::Text,
         "measured_ms" => ColumnKind::OptionalNumber,
         _ if name.ends_with("_ms") => ColumnKind::Number,
         _ => ColumnKind::Whole,
@@ -181,6 +181,7 @@ fn append(batch: &mut Batch, block: &[Outcome]) {
         bus,
         served,
         measured,
+        status,
     ] = &mut batch.columns[..]
     else {
         unreachable!("the batch has the columns of the log");
@@ -219,6 +220,7 @@ fn append(batch: &mut Batch, block: &[Outcome]) {
         }
         _ => unreachable!("the measured time is optional"),
     }
+    words(status, block, |one| status_word(one.status));
 }
 
 fn empty(rows: usize) -> Batch {
@@ -280,6 +282,15 @@ fn served_word(served: ServedBy) -> Word {
     }
 }
 
+fn status_word(status: RequestStatus) -> Word {
+    match status {
+        RequestStatus::Ok => const { Word::new(RequestStatus::Ok.name()) },
+        RequestStatus::Unreadable => const { Word::new(RequestStatus::Unreadable.name()) },
+        RequestStatus::NoSpace => const { Word::new(RequestStatus::NoSpace.name()) },
+        RequestStatus::Failed => const { Word::new(RequestStatus::Failed.name()) },
+    }
+}
+
 /// The requests of a run, one row for each in order of completion.
 ///
 /// The object has ``__arrow_c_stream__``: ``polars.DataFrame(requests)`` and
@@ -291,7 +302,8 @@ fn served_word(served: ServedBy) -> Word {
 /// milliseconds of simulated time; ``response_ms``, and its components ``queue_ms``,
 /// ``overhead_ms``, ``seek_ms``, ``settle_ms``, ``head_switch_ms``, ``rotation_ms``,
 /// ``transfer_ms`` and ``bus_ms``, which sum to it; ``served`` (``media``, ``buffer`` or ``both``);
-/// ``measured_ms``, which is null unless a trace has it.
+/// ``measured_ms``, which is null unless a trace has it; ``status``, which is ``ok`` for every
+/// simulated request.
 #[pyclass(frozen, module = "traxtent")]
 pub(crate) struct RequestLog {
     batches: Vec<Arc<Batch>>,

@@ -1,6 +1,6 @@
 //! The request log: one row per request, as CSV or Parquet.
 //!
-//! A log of a single run has the columns of the request log, version 1. In a log of several runs,
+//! A log of a single run has the columns of the request log, version 2. In a log of several runs,
 //! these are preceded by the columns that identify the run; such a log is not a trace.
 
 use std::io::Write;
@@ -29,7 +29,7 @@ pub struct Log {
 }
 
 enum Form {
-    /// The columns of version 1 as text, exact to the picosecond.
+    /// The columns of version 2 as text, exact to the picosecond.
     Csv {
         path: PathBuf,
         out: Box<CompressedWriter<AtomicFile>>,
@@ -228,7 +228,7 @@ pub fn request_columns() -> impl Iterator<Item = Column> {
 /// Returns the column of a data file for a column of the request log.
 fn column(name: &str) -> Column {
     let (kind, unit) = match name {
-        "op" | "served" => (Kind::Text, None),
+        "op" | "served" | "status" => (Kind::Text, None),
         "lbn" | "sectors" => (Kind::Whole, Some("logical sectors")),
         _ if name.ends_with("_ms") => (Kind::Number, Some("ms")),
         _ => (Kind::Whole, None),
@@ -269,6 +269,7 @@ pub fn push_request_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
         ServedBy::Both => "both",
     }));
     cells.push(arrival.measured.map_or(Cell::Empty, ms));
+    cells.push(Cell::Word(outcome.status.name()));
 }
 
 /// Returns a time in milliseconds: the same number as one parsed from its decimals in CSV.

@@ -19,6 +19,7 @@ mod sim_host;
 pub mod sim_target;
 pub mod sim_transport;
 pub mod simulate;
+mod status;
 mod test_drive;
 pub mod video;
 
@@ -26,6 +27,7 @@ pub use sim_host::Noise;
 pub use sim_target::{DefectLists, SimTarget};
 pub use sim_transport::SimTransport;
 pub use simulate::{Host, Outcome, QUEUE_MAX, SimulateError, simulate};
+pub use status::RequestStatus;
 pub use test_drive::{TestDrive, WorkloadResult};
 
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! The request log, version 1 (docs/reference/request-log.md), with one row per request.
+//! The request log, version 2 (docs/reference/request-log.md), with one row per request.
 //! Simulations and served drives write it, and it can be replayed as a trace
 //! ([`traxtent_workload::TraceFormat::RequestLog`]).
 
@@ -55,7 +55,7 @@ pub fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     if let Some(measured) = arrival.measured {
         write_ms(out, measured)?;
     }
-    out.write_all(b"\n")
+    writeln!(out, ",{}", outcome.status)
 }
 
 /// Writes milliseconds with nine decimals, which is exact to the picosecond.

@@ -15,6 +15,7 @@ use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, WorkloadEr
 
 use crate::arrays::{Arrays, CompletionEffect, conventional};
 use crate::port::{DriveQueue, Refused};
+use crate::status::RequestStatus;
 
 /// The maximum number of requests that wait in the host's queue of one drive. They take about 100
 /// MB of memory. If more arrive, they arrive faster than the drive serves them, and the queue would
@@ -54,6 +55,8 @@ pub struct Outcome {
     pub arrival: Arrival,
     /// The completion as the drive or the array reported it.
     pub completion: Completion,
+    /// The success of the request, or the kind of its failure.
+    pub status: RequestStatus,
 }
 
 impl Outcome {
@@ -324,6 +327,7 @@ pub fn simulate(
                     let mut outcome = Outcome {
                         arrival,
                         completion,
+                        status: RequestStatus::Ok,
                     };
                     if !arrays.is_empty() {
                         match arrays.complete(arrival, completion) {
@@ -331,6 +335,7 @@ pub fn simulate(
                                 outcome = Outcome {
                                     arrival,
                                     completion,
+                                    ..outcome
                                 };
                             }
                             CompletionEffect::Released(released) => {

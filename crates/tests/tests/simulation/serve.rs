@@ -343,6 +343,32 @@ fn a_power_cut_by_control_socket() {
     assert!(!control.exists(), "the socket outlives its server");
 }
 
+/// Does the log distinguish a read that failed at an unreadable sector from those that succeeded?
+#[test]
+fn failed_requests_in_the_log() {
+    let folder = TempDir::new().unwrap();
+    let scenario = folder.path().join("scenario.toml");
+    let faults = "faults = [{ at = \"0 s\", fault = \"latent-error\", lbn = 8 }]";
+    std::fs::write(&scenario, faults).unwrap();
+    let settings = Settings {
+        scenario: Some(scenario),
+        ..settings(builtin("atlas10k2").unwrap(), "100", &folder)
+    };
+    let log = settings.log.clone().unwrap();
+    let server = started(settings);
+    server.read(&mut [0; 512], 0).unwrap();
+    assert!(server.read(&mut [0; 512], 8 * 512).is_err());
+    server.write(vec![1; 512], 8 * 512, true).unwrap();
+    server.read(&mut [0; 512], 8 * 512).unwrap();
+    server.stop().unwrap();
+    let words: Vec<String> = column(&log, "status")
+        .into_iter()
+        .map(|(_, word)| word)
+        .collect();
+    assert_eq!(words, ["ok", "unreadable", "ok", "ok"]);
+    assert_eq!(records(&log).len(), 4);
+}
+
 /// On a drive that zeroes trimmed sectors, does a trim with force unit access survive every power
 /// cut, and one without it not always?
 #[test]

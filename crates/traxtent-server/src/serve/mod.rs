@@ -47,7 +47,7 @@ use paced::{Delivered, RealTimeDrive};
 use receipt::ReceiptStatistics;
 use store::{Store, StoreMedia};
 use traxtent_io::device::guard;
-use traxtent_sim::simulate::Outcome;
+use traxtent_sim::{Outcome, RequestStatus};
 
 /// The time that outstanding requests have to complete during a shutdown. After it, they fail,
 /// because a stalled drive could otherwise delay the end for a long time.
@@ -225,6 +225,7 @@ impl DriveServer {
                     breakdown,
                     served,
                 },
+                status: RequestStatus::of(&delivered.completion.outcome),
             });
         }
     }

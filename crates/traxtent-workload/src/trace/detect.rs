@@ -57,7 +57,8 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     if whole.starts_with(fio::V3.as_bytes()) {
         return Ok(TraceFormat::FioV3);
     }
-    if whole.starts_with(log::COLUMNS.as_bytes()) {
+    // The columns of later versions begin with those of version 1.
+    if whole.starts_with(log::COLUMNS_1.as_bytes()) {
         return Ok(TraceFormat::RequestLog);
     }
     if let Some(first_line) = whole.split(|&byte| byte == b'\n').next()

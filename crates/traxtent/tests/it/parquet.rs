@@ -63,6 +63,7 @@ fn request_log() {
     ];
     let (csv, parquet) = both(folder.path(), &[&sim[..], &["--log"]].concat());
     assert_same(&csv, &parquet);
+    assert!(csv.lines().skip(1).all(|row| row.ends_with(",,ok")));
     let metadata = parquet.metadata().file_metadata();
     let types = metadata.schema_descr().columns().iter();
     let of = |name: &str| {
@@ -74,6 +75,7 @@ fn request_log() {
     };
     assert_eq!(of("measured_ms"), Type::DOUBLE);
     assert_eq!(of("lbn"), Type::INT64);
+    assert_eq!(of("status"), Type::BYTE_ARRAY);
     let facts = metadata.key_value_metadata().unwrap();
     let fact = |key: &str| {
         let found = facts.iter().find(|fact| fact.key == key);

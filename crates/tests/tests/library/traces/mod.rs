@@ -77,7 +77,7 @@ fn srt() -> Vec<u8> {
 /// Returns a log of three requests in order of completion, which is not the order of their issue.
 fn request_log() -> String {
     let row = |number, what: &str, issued: &str, measured: &str| {
-        format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured}\n")
+        format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured},ok\n")
     };
     [
         format!("{LOG_COLUMNS}\n"),
@@ -380,6 +380,46 @@ fn srt_records() {
             record(2_500_000_000_000, 0, 0, Request::write(Lbn(6), 2)),
         ]
     );
+}
+
+/// Is a log of version 1, which has no column `status`, recognized and read like one of version 2?
+/// Is a row refused that has the columns of the other version? Is the log of several runs refused?
+#[test]
+fn request_logs_of_version_1() {
+    let format = TraceFormat::RequestLog;
+    let text = request_log();
+    let old = text.replace(",status\n", "\n").replace(",ok\n", "\n");
+    let head = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
+        queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,\
+        served,measured_ms\n";
+    assert!(old.starts_with(head), "{old}");
+    assert_eq!(
+        format!("{},status\n", head.trim_end()),
+        format!("{LOG_COLUMNS}\n")
+    );
+    let records = read(format, text.as_bytes());
+    assert_eq!(read(format, old.as_bytes()), records);
+    // A failed request is replayed like the others.
+    let failed = text.replacen(",ok\n", ",unreadable\n", 1);
+    assert_eq!(read(format, failed.as_bytes()), records);
+    for text in [&text, &old] {
+        assert_eq!(detect(text.as_bytes()).unwrap(), format);
+        let several = format!(
+            "drive,{}",
+            text.replace('\n', "\na,").trim_end_matches("a,")
+        );
+        assert!(detect(several.as_bytes()).is_err());
+        assert!(
+            failure(format, several.as_bytes()).contains("several runs"),
+            "{several}"
+        );
+    }
+    let mixed = old.replacen("3.5\n", "3.5,ok\n", 1);
+    let refused = failure(format, mixed.as_bytes());
+    assert!(refused.contains("expected 20 fields"), "{refused}");
+    let mixed = text.replacen(",ok\n", "\n", 1);
+    let refused = failure(format, mixed.as_bytes());
+    assert!(refused.contains("expected 21 fields"), "{refused}");
 }
 
 /// Is our own log read exactly, in order of issue, and is an impossible row reported?

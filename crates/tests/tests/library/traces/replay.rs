@@ -131,7 +131,7 @@ fn replay_paces() {
     );
     // Pauses of a log, whose measured times are those of another drive: 3 ms and 0.5 ms.
     let row = |number, issued, completed| {
-        format!("{number},0,read,0,8,8,{issued},0,{completed},0,0,0,0,0,0,0,0,0,media,4\n")
+        format!("{number},0,read,0,8,8,{issued},0,{completed},0,0,0,0,0,0,0,0,0,media,4,ok\n")
     };
     let rows = [row(0, "0", "2"), row(1, "5", "6"), row(2, "6.5", "7")].concat();
     let log = format!("{LOG_COLUMNS}\n{rows}");
