@@ -282,7 +282,7 @@ fn follow(
         .iter()
         .map(|drive| drive.profile.sector)
         .collect();
-    let mut summary = Summary::after_warmup(run.warmup);
+    let mut summary = run.new_summary();
     let (mut unreported, mut stopped) = (0, observer.stop());
     if stopped {
         return Err(None);

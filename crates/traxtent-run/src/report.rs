@@ -20,6 +20,9 @@ pub struct ReportHead {
     pub warmup: u64,
     /// The values of the settings; `None` if there were no settings.
     pub set: Option<Point>,
+    /// The names of the devices that serve requests, in the order of their numbers; none if there
+    /// is only one.
+    pub devices: Vec<String>,
 }
 
 impl ReportHead {
@@ -38,6 +41,7 @@ impl ReportHead {
             },
             warmup: run.warmup,
             set: (!case.set.is_empty()).then(|| case.set.clone()),
+            devices: run.machine.several_names(),
         }
     }
 
@@ -67,7 +71,23 @@ impl ReportHead {
         if let Some(keys) = remedy {
             object.insert("partial_sector_writes_remedy".to_owned(), json!(keys));
         }
+        if !self.devices.is_empty() {
+            object.insert("devices".to_owned(), self.devices_json(figures));
+        }
         Value::Object(object)
+    }
+
+    /// Returns a list with the number, name and figures of each device.
+    fn devices_json(&self, figures: &Figures) -> Value {
+        let devices = (0..).zip(&self.devices).zip(figures.devices());
+        let devices = devices.map(|((number, name), figures): ((u32, _), _)| {
+            let mut object = Map::new();
+            object.insert("device".to_owned(), json!(number));
+            object.insert("name".to_owned(), json!(name));
+            figures.json(&mut object);
+            Value::Object(object)
+        });
+        devices.collect()
     }
 }
 

@@ -364,6 +364,12 @@ impl SimulationRun {
         Ok(())
     }
 
+    /// Returns a summary without requests. It excludes the warm-up, and has a part for each device
+    /// if there are several.
+    pub fn new_summary(&self) -> Summary {
+        Summary::after_warmup(self.warmup).with_devices(self.machine.several_names().len())
+    }
+
     /// Simulates all requests of a source, instead of the workload, on a host. `sink` receives each
     /// request after the warm-up, and can end the run by returning false. Returns `None` if the
     /// observer has stopped the run.
@@ -379,7 +385,7 @@ impl SimulationRun {
     ) -> Result<Option<Summary>, SimulateError> {
         let drives = &self.machine.drives;
         let sectors: Vec<SectorSpec> = drives.iter().map(|drive| drive.profile.sector).collect();
-        let mut summary = Summary::after_warmup(self.warmup);
+        let mut summary = self.new_summary();
         let mut counter = RequestCounter::new(observer);
         if counter.is_stopped {
             return Ok(None);

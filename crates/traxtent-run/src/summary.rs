@@ -52,6 +52,8 @@ pub struct Summary {
     pub drive_response_ms: Option<f64>,
     /// The numbers of requests, including those of the warm-up.
     pub(crate) arrivals: ArrivalCounts,
+    /// The requests of each device; empty if there is only one.
+    devices: Vec<Summary>,
 }
 
 /// A figure of a summary.
@@ -74,6 +76,14 @@ impl Summary {
         }
     }
 
+    /// Also summarizes the requests of each of `count` devices.
+    pub fn with_devices(self, count: usize) -> Summary {
+        Summary {
+            devices: vec![Summary::default(); count],
+            ..self
+        }
+    }
+
     /// Adds a request; returns false if it is excluded.
     #[inline]
     pub fn add(&mut self, outcome: &Outcome, sector: SectorSpec) -> bool {
@@ -83,8 +93,18 @@ impl Summary {
             self.from = completed;
             return false;
         }
+        self.count(outcome, sector);
+        if let Some(device) = self.devices.get_mut(outcome.arrival.device as usize) {
+            device.count(outcome, sector);
+        }
+        true
+    }
+
+    /// Counts a request in all figures.
+    #[inline]
+    fn count(&mut self, outcome: &Outcome, sector: SectorSpec) {
         let response = outcome.response();
-        self.until = completed;
+        self.until = outcome.completion.completed;
         let request = &outcome.arrival.request;
         self.bytes += u64::from(request.sectors) * u64::from(sector.logical_bytes);
         match outcome.completion.served {
@@ -99,7 +119,15 @@ impl Summary {
         self.response.push(response.as_ms());
         self.quantiles.push(response);
         self.parts.push(&outcome.breakdown().parts());
-        true
+    }
+
+    /// Returns the summaries of the devices, over the same time as this one. Empty if there is only
+    /// one device.
+    pub fn devices(&mut self) -> &mut [Summary] {
+        for device in &mut self.devices {
+            (device.from, device.until) = (self.from, self.until);
+        }
+        &mut self.devices
     }
 
     /// Returns the number of requests in the summary.
@@ -184,7 +212,11 @@ fn is_partial(request: &Request, sector: SectorSpec) -> bool {
 
 /// The figures of one run, or their means over several.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figures(Vec<(Figure, Option<f64>)>);
+pub struct Figures {
+    all: Vec<(Figure, Option<f64>)>,
+    /// The figures of each device; empty if there is only one.
+    devices: Vec<Figures>,
+}
 
 impl Figures {
     /// Returns the figures of one run, or their means over several.
@@ -197,21 +229,29 @@ impl Figures {
 
     /// Returns the figures of one run.
     pub fn of_one(summary: &mut Summary) -> Figures {
-        Figures(
-            summary
-                .figures()
-                .into_iter()
-                .map(|figure| (figure, None))
-                .collect(),
-        )
+        let all = summary.figures().into_iter();
+        Figures {
+            all: all.map(|figure| (figure, None)).collect(),
+            devices: summary.devices().iter_mut().map(Figures::of_one).collect(),
+        }
     }
 
     /// Returns means over several runs with the half widths of their 95 % intervals.
     pub fn of_runs(summaries: &mut [Summary]) -> Figures {
-        let runs: Vec<Vec<Figure>> = summaries.iter_mut().map(Summary::figures).collect();
-        let Some(first) = runs.first() else {
-            return Figures(Vec::new());
+        let all = summaries.iter_mut().map(Summary::figures).collect();
+        let devices = summaries.first().map_or(0, |run| run.devices.len());
+        let of_device = |device: usize| {
+            let runs = summaries.iter_mut();
+            Figures::means(runs.map(|run| run.devices()[device].figures()).collect())
         };
+        Figures {
+            devices: (0..devices).map(of_device).collect(),
+            ..Figures::means(all)
+        }
+    }
+
+    /// Returns the means of the figures of several runs.
+    fn means(runs: Vec<Vec<Figure>>) -> Figures {
         let over_runs = |(index, figure): (usize, &Figure)| {
             let values: Vec<f64> = runs.iter().map(|run| run[index].value).collect();
             let interval =
@@ -222,19 +262,28 @@ impl Figures {
             };
             (figure, interval.half_width)
         };
-        Figures(first.iter().enumerate().map(over_runs).collect())
+        let first = runs.first().into_iter().flatten();
+        Figures {
+            all: first.enumerate().map(over_runs).collect(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// Returns the figures of each device. Empty if there is only one device.
+    pub fn devices(&self) -> &[Figures] {
+        &self.devices
     }
 
     /// Returns all figures in the order of the JSON text, each with the half width of its interval
     /// if it is a mean over runs.
     pub fn iter(&self) -> impl Iterator<Item = (Figure, Option<f64>)> {
-        self.0.iter().copied()
+        self.all.iter().copied()
     }
 
     /// Returns a figure and the half width of its interval; 0 if there is no such figure.
     pub fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
         let found = self
-            .0
+            .all
             .iter()
             .find(|(figure, _)| figure.group == group && figure.key == key);
         found.map_or((0.0, None), |(figure, half_width)| {
@@ -244,7 +293,7 @@ impl Figures {
 
     /// Adds the figures to a JSON object.
     pub fn json(&self, object: &mut Map<String, Value>) {
-        for (figure, half_width) in &self.0 {
+        for (figure, half_width) in &self.all {
             let value = match half_width {
                 None if ["requests", PARTIAL_WRITES].contains(&figure.key) => {
                     json!(figure.value as u64)
@@ -297,7 +346,7 @@ impl Figures {
         writeln!(out, "  {:<12}{}", "max", column(response("max")))?;
 
         if self
-            .0
+            .all
             .iter()
             .any(|(figure, _)| figure.key == "drive_response_ms")
         {

@@ -49,7 +49,26 @@ impl Report<'_> {
                 "  the drive must read the rest of such a sector first; {keys} avoids this"
             )?;
         }
+        self.write_devices(&mut out)?;
         output::finish(out)
+    }
+
+    /// Writes a table with a row for each device of a run of several.
+    fn write_devices(&self, out: &mut impl Write) -> Result<()> {
+        let names = ReportHead::of(&self.cases[0]).devices;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let labels = [("device", Side::Right), ("name", Side::Left)];
+        let figures = TITLES.map(|title| (title, Side::Right));
+        let mut table = Table::new(labels.into_iter().chain(figures));
+        for (number, (name, figures)) in names.iter().zip(self.figures[0].devices()).enumerate() {
+            let labels = [number.to_string(), name.clone()];
+            table.row(labels.into_iter().chain(cells(figures)));
+        }
+        writeln!(out)?;
+        table.write(out)?;
+        Ok(())
     }
 
     /// Returns whether a sweep has writes that cover a physical sector only in part.
@@ -124,16 +143,6 @@ impl Report<'_> {
 
     /// Returns a table with a row for each case.
     fn table(&self) -> Table {
-        const TITLES: [&str; 8] = [
-            "requests",
-            "requests/s",
-            "MB/s",
-            "mean ms",
-            "deviation",
-            "50 %",
-            "99 %",
-            "max",
-        ];
         let labels = self.cases[0].labels().map(|(key, _)| {
             let side = if key == "drive" {
                 Side::Left
@@ -149,25 +158,42 @@ impl Report<'_> {
         let figures = titles.map(|title| (title, Side::Right));
         let mut table = Table::new(labels.chain(figures));
         for (case, figures) in self.cases.iter().zip(self.figures) {
-            let response = |key| format_figure(figures.get(Some("response_ms"), key), 3);
-            let plain = |key, decimals| format_figure(figures.get(None, key), decimals);
-            let figures = [
-                plain("requests", 0),
-                plain("requests_per_s", 2),
-                plain("mb_per_s", 3),
-                response("mean"),
-                response("deviation"),
-                response("p50"),
-                response("p99"),
-                response("max"),
-            ];
             let labels = case.labels().map(|(_, value)| value.to_owned());
-            let writes = partial.then(|| plain(PARTIAL_WRITES, 0));
-            table.row(labels.chain(figures).chain(writes));
+            let writes = partial.then(|| format_figure(figures.get(None, PARTIAL_WRITES), 0));
+            table.row(labels.chain(cells(figures)).chain(writes));
         }
         table
     }
 }
+
+/// The titles of the columns of figures in a table.
+const TITLES: [&str; 8] = [
+    "requests",
+    "requests/s",
+    "MB/s",
+    "mean ms",
+    "deviation",
+    "50 %",
+    "99 %",
+    "max",
+];
+
+/// Returns the figures for the columns of a table.
+fn cells(figures: &Figures) -> [String; TITLES.len()] {
+    let response = |key| format_figure(figures.get(Some("response_ms"), key), 3);
+    let plain = |key, decimals| format_figure(figures.get(None, key), decimals);
+    [
+        plain("requests", 0),
+        plain("requests_per_s", 2),
+        plain("mb_per_s", 3),
+        response("mean"),
+        response("deviation"),
+        response("p50"),
+        response("p99"),
+        response("max"),
+    ]
+}
+
 /// Describes the workload of all cases. `…` stands for a value that differs between them.
 pub(super) fn workload_of(cases: &[Case]) -> String {
     let first = &cases[0];

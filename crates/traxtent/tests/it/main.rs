@@ -9,6 +9,7 @@ mod columns;
 mod command;
 mod copies;
 mod demo;
+mod devices;
 mod drives;
 mod guard;
 #[cfg(feature = "lab")]
