@@ -182,7 +182,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let machine = load(&args.target)?;
     let inputs = machine.files().map(Path::to_owned).collect::<Vec<_>>();
     let inputs = inputs.iter().chain(&args.traces).map(PathBuf::as_path);
-    overwrite::check(inputs, &[("--out", args.out.as_deref())])?;
+    overwrite::check(inputs, &[("--out", args.out.as_deref(), None)])?;
     if let Some(path) = &args.out {
         check_new(path, args.force)?;
     }

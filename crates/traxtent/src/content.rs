@@ -21,16 +21,24 @@ const DATA_BYTES_MAX: u64 = 64 << 20;
 /// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
 pub(crate) fn recognized_content(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
-    match recognize(&source, 512) {
+    named_content(&source).or_else(|| unnamed_content(path, &source))
+}
+
+/// Returns the name of a file's content; `None` if its start has no known header, or if it cannot
+/// be opened.
+pub(crate) fn known_content(path: &Path) -> Option<String> {
+    named_content(&FileSource::open(path).ok()?)
+}
+
+/// Describes content with a known header.
+fn named_content(source: &FileSource) -> Option<String> {
+    match recognize(source, 512) {
         Content::Unknown(
             unknown @ (Unknown::Container(_)
             | Unknown::Damaged(_)
             | Unknown::Headless { found: Some(_), .. }),
         ) => unknown.noun_phrase(),
-        content => match content.name() {
-            Some(name) => Some(name.to_owned()),
-            None => unnamed_content(path, &source),
-        },
+        content => content.name().map(|name| name.to_owned()),
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.out {
         Some(path) => {
             let inputs = drive.files.iter().map(PathBuf::as_path);
-            overwrite::check(inputs, &[("--out", Some(path))])?;
+            overwrite::check(inputs, &[("--out", Some(path), None)])?;
             write_new(path, &text, args.force)
         }
         None => {

@@ -267,7 +267,7 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
     );
     let path = PathBuf::from(format!("{name}.toml"));
     let inputs = original.files.iter().map(PathBuf::as_path);
-    overwrite::check(inputs, &[("drives new:", Some(&path))])?;
+    overwrite::check(inputs, &[("drives new:", Some(&path), None)])?;
     write_new(&path, &commented(&profile, &heading), force)
 }
 

@@ -103,6 +103,7 @@ mod machine;
 mod manual;
 mod map;
 mod output;
+mod output_format;
 mod overwrite;
 mod parse;
 mod plan;

@@ -1,25 +1,34 @@
-//! Refusal of outputs that would overwrite an input of the same command, or each other.
+//! Refusal of outputs that would overwrite an input of the same command, each other, or a file that
+//! is no older output.
 //!
 //! Existing files are compared by device and inode, so that another spelling of a path, a symbolic
-//! link and a hard link are recognized. Replacing an older result remains possible. Pipes,
-//! terminals and other special files are not checked.
+//! link and a hard link are recognized. A file that is empty or has the output's format can be
+//! replaced, so that scripts can run again; a disk image, for example, cannot. Pipes, terminals and
+//! other special files are not checked.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::content::known_content;
 use crate::failure::{Failure, Result};
+use crate::output_format::OutputFormat;
 
-/// Checks the outputs of a command, each with its option, before anything is written.
+/// An output of a command: its option, its path if the option is given, and its format.
+///
+/// Without a format, existing files are not examined. The command then handles them itself.
+pub(crate) type OutputFile<'a> = (&'a str, Option<&'a Path>, Option<OutputFormat>);
+
+/// Checks the outputs of a command. Called before anything is written, and before long work.
 pub(crate) fn check<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
-    outputs: &[(&str, Option<&Path>)],
+    outputs: &[OutputFile<'_>],
 ) -> Result<()> {
     let existing = |identity: &FileIdentity| !matches!(identity, FileIdentity::New(_));
     let inputs = inputs.into_iter().filter_map(FileIdentity::of);
     let inputs: Vec<FileIdentity> = inputs.filter(existing).collect();
     let mut earlier: Vec<(FileIdentity, &str)> = Vec::new();
-    for (option, path) in outputs {
+    for (option, path, format) in outputs {
         let Some(path) = path else { continue };
         let Some(identity) = FileIdentity::of(path) else {
             continue;
@@ -33,9 +42,28 @@ pub(crate) fn check<'a>(
             let why = format!("is also the file of {other}; name another file");
             return Err(Failure::at(subject, why));
         }
+        if let (FileIdentity::Existing { .. }, Some(format)) = (&identity, format) {
+            check_replaceable(&subject, path, *format)?;
+        }
         earlier.push((identity, option));
     }
     Ok(())
+}
+
+/// Refuses to replace a file of another format. The name of its content is part of the message.
+fn check_replaceable(subject: &str, path: &Path, format: OutputFormat) -> Result<()> {
+    if format.can_replace(path)? {
+        return Ok(());
+    }
+    let holds = known_content(path).map(|content| format!(" (it holds {content})"));
+    Err(Failure::at(
+        subject,
+        format!(
+            "exists and is not {}{}; name another file",
+            format.name(),
+            holds.unwrap_or_default()
+        ),
+    ))
 }
 
 /// The identity of a regular file, or of a file to be created.

@@ -24,6 +24,8 @@ use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
+use crate::output_format::OutputFormat;
+use crate::overwrite;
 use crate::parse;
 use traxtent_run::read_map;
 
@@ -84,6 +86,16 @@ fn sector(text: &str) -> Result<u32, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &StackArgs) -> Result<()> {
+    if let Some(folder) = &args.output {
+        let (script, list) = (folder.join(SCRIPT), folder.join(LIST));
+        overwrite::check(
+            [],
+            &[
+                ("--output", Some(&script), Some(OutputFormat::Script)),
+                ("--output", Some(&list), Some(OutputFormat::BlockList)),
+            ],
+        )?;
+    }
     let place = StackTarget::find(args)?;
     let devices = place.devices(args);
     let list = match &args.output {

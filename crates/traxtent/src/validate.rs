@@ -13,6 +13,7 @@ use traxtent_sim::agreement::{ReplayedRequest, residuals};
 use crate::failure::{Failure, Result, be_quiet, left_out};
 use crate::machine::{Printer, TARGET_HELP};
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::plot;
 use crate::sim::{TraceArguments, single_values};
@@ -208,8 +209,8 @@ fn difference(times: &TimesVerdict) -> String {
     }
 }
 
-/// Refuses a picture's file name as the directory, pictures that would overwrite a trace or each
-/// other, and any picture if this build cannot draw. Called before anything is replayed.
+/// Refuses a picture's file name as the directory, pictures that would overwrite a trace, each other
+/// or another file, and any picture if this build cannot draw. Called before anything is replayed.
 fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
     if plot::is_picture(folder) {
         let why = "--plot takes a directory, for one picture per trace; omit the extension";
@@ -224,7 +225,7 @@ fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
         .try_for_each(|path| plot::check_ending(path))?;
     let outputs: Vec<_> = pictures
         .iter()
-        .map(|path| ("--plot", Some(path.as_path())))
+        .map(|path| ("--plot", Some(path.as_path()), Some(OutputFormat::Picture)))
         .collect();
     overwrite::check(pairs.iter().map(|pair| pair.trace.as_path()), &outputs)
 }

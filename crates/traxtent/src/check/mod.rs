@@ -29,6 +29,7 @@ use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use crate::failure::{Failure, Result};
 use crate::map::Subject;
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse;
 use crate::table::{Side, Table};
@@ -209,14 +210,19 @@ fn machine(args: &Args) -> Result<()> {
     let files = RequestedFiles::of(args, &host)?;
     let devices = files.devices();
     let targets = devices.as_ref().unwrap_or(&args.targets);
+    if let Some(path) = &args.collect {
+        let inputs = targets.iter().map(PathBuf::as_path);
+        overwrite::check(
+            inputs,
+            &[("--collect", Some(path), Some(OutputFormat::Stack))],
+        )?;
+    }
     let mut stack =
         examine_targets(targets, &drive.stated, &host).map_err(|error| match error {
             TargetError::File { path, error } => Failure::file(&path, &error),
             error => Failure::Io(error.to_string()),
         })?;
     if let Some(path) = &args.collect {
-        let inputs = targets.iter().map(PathBuf::as_path);
-        overwrite::check(inputs, &[("--collect", Some(path))])?;
         return output::write(path, &StackArchive::new(hostname(), stack).write());
     }
     let measured = args.measure.measure(targets, &mut stack)?;

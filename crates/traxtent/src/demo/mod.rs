@@ -3,7 +3,6 @@
 mod paper;
 mod probe;
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,8 @@ use crate::failure::{Failure, Result, note};
 use crate::html::{escape, prose};
 use crate::map::draw_tracks;
 use crate::output;
+use crate::output_format::OutputFormat;
+use crate::overwrite;
 use crate::plot;
 use crate::table::{Side, Table};
 use paper::Comparison;
@@ -40,6 +41,13 @@ const TRACKS_MAX: u32 = 4;
 const PANEL_WIDTH_PX: u32 = 480;
 /// The displayed width of a panel on a narrow page, in pixels.
 const NARROW_WIDTH_PX: u32 = 380;
+
+/// The file name of the report.
+const REPORT: &str = "report.html";
+/// The file name of the picture of efficiencies.
+const PICTURE: &str = "efficiency.svg";
+/// The file name of the picture of tracks.
+const TRACKS: &str = "tracks.svg";
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.
 const ALIGNED: &str = "aligned to tracks";
@@ -65,6 +73,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    check_files(&args.out)?;
     let drive = test_drive(PAPER_DRIVE)?;
     let probes = [
         (Algorithm::Angle, "by timing reads"),
@@ -98,13 +107,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         modern: assumed_sentence(&modern.profile),
         fitted,
     };
-    fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, &error))?;
     let files = report.write_files(&args.out, &picture)?;
     if args.json {
         output::json(&report.json(&files))
     } else {
         report.print(&files)
     }
+}
+
+/// Refuses a directory in which a file of the demo would overwrite another file. Creates the
+/// directory if needed.
+fn check_files(folder: &Path) -> Result<()> {
+    let (report, picture, tracks) = (
+        folder.join(REPORT),
+        folder.join(PICTURE),
+        folder.join(TRACKS),
+    );
+    overwrite::check(
+        [],
+        &[
+            ("--out", Some(&report), Some(OutputFormat::Page)),
+            ("--out", Some(&picture), Some(OutputFormat::Picture)),
+            ("--out", Some(&tracks), Some(OutputFormat::Picture)),
+        ],
+    )?;
+    output::folder(folder)
 }
 
 /// Returns a built-in drive.
@@ -354,17 +381,17 @@ impl Report {
     /// Writes the report, and the pictures if this build can draw.
     fn write_files(&self, folder: &Path, picture: &Efficiency) -> Result<Files> {
         let mut files = Files {
-            report: folder.join("report.html"),
+            report: folder.join(REPORT),
             picture: None,
             tracks: None,
         };
         let mut svg = String::new();
         if cfg!(feature = "plot") {
-            let path = folder.join("efficiency.svg");
+            let path = folder.join(PICTURE);
             plot::write(&path, picture)?;
             svg = pictures_for_page(picture)?;
             files.picture = Some(path);
-            let path = folder.join("tracks.svg");
+            let path = folder.join(TRACKS);
             draw_tracks(&self.drive.profile.name, &self.probes[0].tracks, &path)?;
             files.tracks = Some(path);
         }

@@ -20,6 +20,8 @@ use traxtent_plot::ExperimentFigure;
 use crate::claims::{self, Findings};
 use crate::failure::{Failure, Result, note};
 use crate::output;
+use crate::output_format::OutputFormat;
+use crate::overwrite;
 use crate::parse;
 use crate::plot;
 use crate::table::{Side, Table};
@@ -223,8 +225,7 @@ fn run_some(
 ) -> Result<()> {
     let selection = selection(ids)?;
     if let Some(folder) = pictures {
-        plot::check_ending(&folder.join("any.svg"))?;
-        output::folder(folder)?;
+        check_pictures(folder, &selection)?;
     }
     let plan = RunPlan {
         changes: set.to_vec(),
@@ -292,10 +293,35 @@ const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its b
 const CHANGED_FIGURES: &str =
     "the drives' figures were changed (--set); the verdicts are hypothetical";
 
-/// Draws pictures into a directory, each in a file named after its experiment's number.
+/// Refuses pictures that would overwrite another file, and any picture if this build cannot draw.
+/// Creates the directory if needed. Called before anything is measured.
+fn check_pictures(folder: &Path, selection: &Selection) -> Result<()> {
+    let paths = selection.experiments().into_iter();
+    let paths: Vec<PathBuf> = paths.map(|one| picture(folder, one)).collect();
+    paths.iter().try_for_each(|path| plot::check_ending(path))?;
+    let outputs: Vec<_> = paths
+        .iter()
+        .map(|path| {
+            (
+                "--pictures",
+                Some(path.as_path()),
+                Some(OutputFormat::Picture),
+            )
+        })
+        .collect();
+    overwrite::check([], &outputs)?;
+    output::folder(folder)
+}
+
+/// Returns the path of an experiment's picture, which is named after the experiment's number.
+fn picture(folder: &Path, experiment: &Experiment) -> PathBuf {
+    folder.join(format!("{}.svg", experiment.number.to_lowercase()))
+}
+
+/// Draws pictures into a directory.
 fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {
     let draw = |(experiment, figure): &(&Experiment, _)| {
-        let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));
+        let path = picture(folder, experiment);
         let spec = experiment.figure.as_ref();
         plot::write(&path, &ExperimentFigure { figure, spec })?;
         Ok(path)

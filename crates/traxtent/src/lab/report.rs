@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{ROUGH, RunArgs, draw, markdown, measure, page, selection, verdict};
+use super::{ROUGH, RunArgs, check_pictures, draw, markdown, measure, page, selection, verdict};
 use crate::failure::Result;
 use crate::output;
-use crate::plot;
+use crate::output_format::OutputFormat;
+use crate::overwrite;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -40,6 +41,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 fn write(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
     let path = page_path(&args.out)?;
+    overwrite::check([], &[("--out", Some(&path), Some(OutputFormat::Page))])?;
     let page = traxtent_run::AtomicFile::create(&path)?;
     let plan = args.how.plan(cfg!(feature = "plot"))?;
     let (findings, outcome) = measure(&selection, &plan)?;
@@ -59,8 +61,7 @@ fn write(args: &Args) -> Result<()> {
 fn print(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
     if let Some(folder) = &args.pictures {
-        plot::check_ending(&folder.join("any.svg"))?;
-        output::folder(folder)?;
+        check_pictures(folder, &selection)?;
     }
     let plan = args.how.plan(args.pictures.is_some())?;
     let (findings, outcome) = measure(&selection, &plan)?;

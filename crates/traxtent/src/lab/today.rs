@@ -12,6 +12,8 @@ use traxtent_plot::ExperimentFigure;
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::output_format::OutputFormat;
+use crate::overwrite;
 use crate::plot;
 use crate::progress::Progress;
 use crate::table::{Side, Table};
@@ -37,6 +39,10 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.picture {
         plot::check_ending(path)?;
+        overwrite::check(
+            [],
+            &[("--picture", Some(path), Some(OutputFormat::Picture))],
+        )?;
         traxtent_run::AtomicFile::create(path)?;
     }
     let benches = benches(args).map_err(broken)?;

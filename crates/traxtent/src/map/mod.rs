@@ -16,6 +16,7 @@ use traxtent_units::Lbn;
 use crate::failure::{Failure, Result, be_quiet};
 use crate::machine::TARGET_HELP;
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse;
 use crate::plot;
@@ -87,7 +88,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     args.partition.check(format == Some(Format::Badblocks))?;
     let subject = Subject::load(&args.target)?;
-    overwrite::check(subject.inputs(), &[("--draw", args.draw.as_deref())])?;
+    let drawn = args.draw.as_deref();
+    overwrite::check(
+        subject.inputs(),
+        &[("--draw", drawn, Some(OutputFormat::Picture))],
+    )?;
     if let Some(path) = &args.draw {
         draw::draw(&subject, args.lbn_range.clone(), path)?;
         if format.is_none() {

@@ -19,6 +19,7 @@ use traxtent_units::{Count, Lbn};
 use crate::failure::{Failure, Result, note};
 use crate::machine::TARGET_HELP;
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse;
 use characterization::MeasuredDrive;
@@ -97,9 +98,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     overwrite::check(
         files.iter().map(PathBuf::as_path),
         &[
-            ("--map", args.map.as_deref()),
-            ("--profile", args.profile.as_deref()),
-            ("--checkpoint", Some(&checkpoint::path(args, &name))),
+            ("--map", args.map.as_deref(), Some(OutputFormat::Map)),
+            (
+                "--profile",
+                args.profile.as_deref(),
+                Some(OutputFormat::Profile),
+            ),
+            ("--checkpoint", Some(&checkpoint::path(args, &name)), None),
         ],
     )?;
     let meter = ProbeMeter::start(&*target)?;

@@ -11,6 +11,7 @@ use traxtent_server::serve::Settings;
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::machine::load;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::sim::single_values;
 
@@ -90,13 +91,16 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     }
     inputs.extend(scenarios.into_iter().flatten());
     let outputs = [
-        ("--file", &data),
-        ("--log", &logs),
-        ("--receipt", &receipts),
+        ("--file", &data, None),
+        ("--log", &logs, Some(OutputFormat::RequestLog)),
+        ("--receipt", &receipts, Some(OutputFormat::Receipt)),
     ];
     let outputs: Vec<_> = outputs
         .into_iter()
-        .flat_map(|(option, paths)| paths.iter().map(move |path| (option, path.as_deref())))
+        .flat_map(|(option, paths, format)| {
+            let paths = paths.iter().map(Option::as_deref);
+            paths.map(move |path| (option, path, format))
+        })
         .collect();
     overwrite::check(inputs.iter().map(PathBuf::as_path), &outputs)?;
     Ok(drives)

@@ -14,6 +14,7 @@ use traxtent_run::{
 
 use crate::failure::{Failure, Result, be_quiet, left_out, note};
 use crate::machine::{Printer, TARGET_HELP};
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::progress::Progress;
 use picture::{Axes, Picture};
@@ -221,7 +222,7 @@ fn check_requests(case: &Case, summaries: Vec<Summary>) -> Result<Vec<Summary>, 
     Ok(summaries)
 }
 
-/// Refuses outputs that would overwrite an input or each other.
+/// Refuses outputs that would overwrite an input, each other, or a file that is no older output.
 fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
     let machines = runs_with_cases(cases).map(|(_, run)| &run.machine);
     // With --drives, the workload is in the place of the target.
@@ -233,9 +234,13 @@ fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
     overwrite::check(
         machines.flat_map(Machine::files).chain(workload),
         &[
-            ("--log", args.log.as_deref()),
-            ("--summary", args.summary.as_deref()),
-            ("--plot", args.plot.as_deref()),
+            ("--log", args.log.as_deref(), Some(OutputFormat::RequestLog)),
+            (
+                "--summary",
+                args.summary.as_deref(),
+                Some(OutputFormat::Summary),
+            ),
+            ("--plot", args.plot.as_deref(), Some(OutputFormat::Picture)),
         ],
     )
 }

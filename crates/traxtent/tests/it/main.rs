@@ -16,6 +16,7 @@ mod guard;
 mod lab;
 mod manual;
 mod map;
+mod outputs;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -82,7 +82,7 @@ fn drives_with_the_same_name() {
 fn receipts_are_of_this_run() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    write("r.json", "{ \"verdict\": \"trustworthy\" }");
+    write("r.json", "{ \"receipt\": 1, \"verdict\": \"trustworthy\" }");
     let faults = "{ at = \"0 s\", fault = \"stall\", for = \"1 ms\" }, { at = \"1 h\", fault = \"power-cut\" }";
     write("s.toml", &format!("faults = [ {faults} ]\n"));
     let options = ["--scenario", "s.toml", "--receipt", "r.json"];

@@ -1,0 +1,183 @@
+//! The formats of output files, and their recognition in existing files.
+//!
+//! A file is recognized by its first bytes. An edited output, or that of another version, counts as
+//! the same format.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use traxtent_check::collect::StackArchive;
+use traxtent_map::MapFile;
+use traxtent_run::{RunError, data_file, input};
+
+/// The number of bytes that are read to recognize a file. The header of every format is shorter,
+/// and a profile has its general keys within these bytes.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// The first bytes of a Parquet file.
+const PARQUET: &[u8] = b"PAR1";
+
+/// The format of an output file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    /// Bad blocks as `mke2fs -l` reads them.
+    BlockList,
+    /// A track map.
+    Map,
+    /// A report in HTML.
+    Page,
+    /// A picture in SVG or PNG.
+    Picture,
+    /// A drive's profile.
+    Profile,
+    /// The receipt of a served drive.
+    Receipt,
+    /// A request log: Parquet or, possibly compressed, CSV.
+    RequestLog,
+    /// A shell script.
+    Script,
+    /// The stack of layers that `traxtent check --collect` writes.
+    Stack,
+    /// The figures of runs, in the formats of a request log.
+    Summary,
+}
+
+impl OutputFormat {
+    /// Returns whether a file is empty or has this format.
+    pub(crate) fn can_replace(self, path: &Path) -> Result<bool, RunError> {
+        let fail = |error: io::Error| RunError::file(path, &error);
+        let mut head = Vec::new();
+        File::open(path)
+            .map_err(fail)?
+            .take(HEAD_BYTES)
+            .read_to_end(&mut head)
+            .map_err(fail)?;
+        if head.is_empty() {
+            return Ok(true);
+        }
+        if !matches!(self, OutputFormat::RequestLog | OutputFormat::Summary) {
+            return Ok(self.begins(&head));
+        }
+        if data_file::is_parquet(path) {
+            return Ok(head.starts_with(PARQUET));
+        }
+        if is_compressed(path) {
+            head.clear();
+            // The log of a server that was killed ends early. What can be read decides.
+            let _ = input::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
+        }
+        Ok(self.begins(&head))
+    }
+
+    /// Returns whether a file that begins with these bytes has this format.
+    fn begins(self, head: &[u8]) -> bool {
+        let is_png = head.starts_with(b"\x89PNG\r\n\x1a\n");
+        if self == OutputFormat::Picture && is_png {
+            return true;
+        }
+        if head.contains(&0) {
+            return false;
+        }
+        let text = String::from_utf8_lossy(head);
+        let first = text.lines().next().unwrap_or_default();
+        match self {
+            OutputFormat::BlockList => first.parse::<u64>().is_ok(),
+            OutputFormat::Map => MapFile::recognize(head),
+            OutputFormat::Page => text.starts_with("<!DOCTYPE html>"),
+            OutputFormat::Picture => text.starts_with("<svg"),
+            OutputFormat::Profile => is_profile(&text),
+            OutputFormat::Receipt => text
+                .strip_prefix('{')
+                .is_some_and(|rest| rest.trim_start().starts_with("\"receipt\":")),
+            OutputFormat::RequestLog => has_columns(first, &["request", "op", "lbn"]),
+            OutputFormat::Script => first.starts_with("#!/bin/sh"),
+            OutputFormat::Stack => StackArchive::recognize(head),
+            OutputFormat::Summary => has_columns(first, &["workload", "requests"]),
+        }
+    }
+
+    /// Returns the format's name with its article.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            OutputFormat::BlockList => "a list of bad blocks",
+            OutputFormat::Map => "a track map",
+            OutputFormat::Page => "an HTML page",
+            OutputFormat::Picture => "an SVG or PNG picture",
+            OutputFormat::Profile => "a profile",
+            OutputFormat::Receipt => "a receipt",
+            OutputFormat::RequestLog => "a request log",
+            OutputFormat::Script => "a shell script",
+            OutputFormat::Stack => "a file that --collect wrote",
+            OutputFormat::Summary => "a summary of runs",
+        }
+    }
+}
+
+fn is_compressed(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("gz" | "zst"))
+}
+
+/// Returns whether a line of CSV has all these column names.
+fn has_columns(line: &str, names: &[&str]) -> bool {
+    names
+        .iter()
+        .all(|name| line.split(',').any(|column| column == *name))
+}
+
+/// Returns whether a text begins with the keys of a profile, which precede its first table.
+fn is_profile(text: &str) -> bool {
+    let has = |key: &str| {
+        text.lines()
+            .take_while(|line| !line.starts_with('['))
+            .filter_map(|line| line.split_once('='))
+            .any(|(before, _)| before.trim() == key)
+    };
+    has("format") && has("name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are the formats told apart, and are images and other texts refused?
+    #[test]
+    fn formats_by_their_first_bytes() {
+        let profile = "# A comment = 1.\n\nformat = 1\nname = \"a\"\n\n[sector]\n";
+        let examples: [(OutputFormat, &[u8]); 11] = [
+            (OutputFormat::BlockList, b"4711\n4712\n"),
+            (OutputFormat::Map, b"traxtent track map 1\n"),
+            (OutputFormat::Page, b"<!DOCTYPE html>\n<html>"),
+            (OutputFormat::Picture, b"<svg width=\"1\">"),
+            (OutputFormat::Picture, b"\x89PNG\r\n\x1a\n\0\0\0\x0d"),
+            (OutputFormat::Profile, profile.as_bytes()),
+            (OutputFormat::Receipt, b"{\n  \"receipt\": 1"),
+            (
+                OutputFormat::RequestLog,
+                b"drive,request,device,op,fua,lbn\n",
+            ),
+            (OutputFormat::Script, b"#!/bin/sh -e\n"),
+            (OutputFormat::Stack, b"{\n  \"format\": \"traxtent stack\""),
+            (OutputFormat::Summary, b"drive,seed,workload,requests\n"),
+        ];
+        for (format, own) in examples {
+            for (other, text) in examples {
+                let same = format == other;
+                assert_eq!(format.begins(text), same, "{format:?}: a text of {other:?}");
+            }
+            for foreign in [
+                &b"\0\0\0\0"[..],
+                b"{\"a\": 1}",
+                b"[package]\nname = \"a\"\nformat = 1\n",
+                b"time,value\n1,2\n",
+                b"\xeb\x3c\x90mkfs.fat",
+            ] {
+                assert!(!format.begins(foreign), "{format:?}: {foreign:?}");
+            }
+            let binary = [own, b"\0"].concat();
+            let is_png = own.starts_with(b"\x89");
+            assert_eq!(format.begins(&binary), is_png, "{format:?}");
+        }
+    }
+}
