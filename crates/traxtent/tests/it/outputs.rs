@@ -154,11 +154,16 @@ fn inputs(folder: &Path) {
     assert_eq!(traxtent_in(folder, &words).status, 0);
     // The simulated times count as measured ones.
     let log = fs::read_to_string(folder.join("t.csv")).unwrap();
-    let measured = log.lines().map(|line| match line.strip_suffix(',') {
-        Some(row) => format!("{row},{}\n", row.split(',').nth(9).unwrap()),
-        None => format!("{line}\n"),
+    let head: Vec<&str> = log.lines().next().unwrap().split(',').collect();
+    let place = |name| head.iter().position(|column| *column == name).unwrap();
+    let (simulated, measured) = (place("response_ms"), place("measured_ms"));
+    let rows = log.lines().skip(1).map(|row| {
+        let mut cells: Vec<&str> = row.split(',').collect();
+        cells[measured] = cells[simulated];
+        format!("{}\n", cells.join(","))
     });
-    fs::write(folder.join("t.csv"), measured.collect::<String>()).unwrap();
+    let text = format!("{}\n{}", head.join(","), rows.collect::<String>());
+    fs::write(folder.join("t.csv"), text).unwrap();
 }
 
 /// Is a disk image, or a text of another kind, that is named as an output refused with one line
