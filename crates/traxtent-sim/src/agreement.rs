@@ -47,8 +47,8 @@ pub struct ReplayedRequest {
 const CLASSES: [&str; 3] = ["read from buffer", "read from media", "write"];
 
 impl ReplayedRequest {
-    /// Returns whether the model served it from the buffer, as far as times can tell, if a hit takes
-    /// less than `limit_ms`. A read from the media that is as fast by chance is not a hit.
+    /// Returns whether the model served it from the buffer, as far as times can tell, if a hit
+    /// takes less than `limit_ms`. A read from the media that is as fast by chance is not a hit.
     pub fn is_model_hit(&self, limit_ms: f64) -> bool {
         match self.served {
             ServedBy::Buffer => true,

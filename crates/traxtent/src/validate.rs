@@ -209,8 +209,9 @@ fn difference(times: &TimesVerdict) -> String {
     }
 }
 
-/// Refuses a picture's file name as the directory, pictures that would overwrite a trace, each other
-/// or another file, and any picture if this build cannot draw. Called before anything is replayed.
+/// Refuses a picture's file name as the directory, pictures that would overwrite a trace, each
+/// other or another file, and any picture if this build cannot draw. Called before anything is
+/// replayed.
 fn check_pictures(folder: &Path, pairs: &[TracePair]) -> Result<()> {
     if plot::is_picture(folder) {
         let why = "--plot takes a directory, for one picture per trace; omit the extension";

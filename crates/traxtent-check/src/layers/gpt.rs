@@ -30,8 +30,8 @@ const ENTRY_BYTES_MIN: u32 = 128;
 
 /// Parses a table. Among primary copies, and then among backups, one for sectors of `sector_bytes`
 /// takes precedence. If a primary copy is damaged and its backup is intact, the partitions are
-/// those of the backup, as in sfdisk and gdisk. If both copies are intact but differ, they are those
-/// of the primary copy, as in the kernel.
+/// those of the backup, as in sfdisk and gdisk. If both copies are intact but differ, they are
+/// those of the primary copy, as in the kernel.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read. Inconsistencies are reported in [`Table::damage`].
