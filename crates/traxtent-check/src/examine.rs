@@ -339,7 +339,8 @@ impl Examiner<'_> {
                     "it ends at byte {end}, but the drive ends at {}",
                     source.bytes()
                 );
-                Err(Unknown::Damaged(problem))
+                // The partition table is wrong, not the content.
+                Err(Unknown::Elsewhere(problem))
             };
             self.examine_layer(layer, part, depth + 1);
         }

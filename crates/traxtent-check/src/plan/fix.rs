@@ -665,7 +665,7 @@ impl FindingContext<'_> {
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or(DEVICE));
         Some(Fix {
-            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and run this in a directory where \
+            note: "md changes the chunk of RAID 0, 4, 5, 6 and 10 in place, slowly; back up first, and run this in a directory where \
                    md.backup is not on the array"
                 .to_owned(),
             commands: vec![format!(

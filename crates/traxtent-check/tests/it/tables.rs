@@ -454,6 +454,8 @@ fn overlapping_or_beyond_the_end() {
         overlaps, 2,
         "one that overlaps, one beyond the end: {wrong:?}"
     );
+    // The content of a partition beyond the end is not called damaged: the table is wrong.
+    assert!(!wrong.contains(&"damaged"), "{wrong:?}");
 }
 
 /// Writes an MBR with Linux partitions at the given sectors and of the given lengths.
