@@ -12,6 +12,8 @@ use traxtent_check::plan::recipe::{Recipe, Step};
 use traxtent_check::plan::stack_spec::{GRAMMAR, Table};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
+use traxtent_check::sysfs::Machine;
+use traxtent_check::target::HostPaths;
 use traxtent_io::device::BlockTarget;
 use traxtent_io::device::guard::check_unused;
 use traxtent_map::TrackMap;
@@ -96,7 +98,8 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
             ],
         )?;
     }
-    let place = StackTarget::find(args)?;
+    let mut place = StackTarget::find(args)?;
+    let smallest = place.fit_devices(args)?;
     let devices = place.devices(args);
     let list = match &args.output {
         Some(folder) => absolute(&folder.join(LIST)),
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
         .map_err(|error| Failure::at(&args.target, error))?;
     place.check_devices(args)?;
+    recipe.notes.extend(smallest);
     place.set_up(&devices, &mut recipe);
     note_content(args, &place, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
@@ -217,6 +221,58 @@ impl StackTarget {
         Ok(place)
     }
 
+    /// Adapts the plan to the devices of `--device` that this machine has: the size to that of the
+    /// smallest, so that all partitions are equal, and the physical sector to the largest, unless
+    /// it is stated. Returns a note if the size changes.
+    ///
+    /// # Errors
+    /// Returns an error if a device has another logical sector size: LBNs would then mean other
+    /// places on it.
+    fn fit_devices(&mut self, args: &StackArgs) -> Result<Option<String>> {
+        let sys = HostPaths::default().sys;
+        let failed = |error| Failure::file(&sys, &error);
+        let numbers = args
+            .device
+            .iter()
+            .filter_map(|path| Some((path, block_device(Path::new(path))?)));
+        let numbers: Vec<(&String, u64)> = numbers.collect();
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        let machine = Machine::read(&sys).map_err(failed)?;
+        let properties = &mut self.properties;
+        let logical = properties.logical_bytes;
+        let mut note = None;
+        for (path, number) in numbers {
+            let Some(device) = kernel_name(number).and_then(|name| machine.devices.get(&name))
+            else {
+                continue;
+            };
+            let own = device.limits.logical_bytes.unwrap_or(logical.into());
+            if own != u64::from(logical) {
+                let why = format!(
+                    "sectors of {own} bytes do not match the sectors of {logical} bytes of {}",
+                    args.target
+                );
+                return Err(Failure::at(path, why));
+            }
+            if args.physical_sector.is_none()
+                && let Some(physical) = device.limits.physical_bytes
+                && let Ok(physical) = u32::try_from(physical)
+            {
+                properties.physical_bytes = properties.physical_bytes.max(physical);
+            }
+            let lbns = device.bytes / own;
+            if lbns < properties.lbns {
+                properties.lbns = lbns;
+                note = Some(format!(
+                    "{path} is the smallest drive, with {lbns} LBNs; the plan uses no more of any drive."
+                ));
+            }
+        }
+        Ok(note)
+    }
+
     fn devices(&self, args: &StackArgs) -> Vec<String> {
         if !args.device.is_empty() {
             return args.device.iter().map(|device| quoted(device)).collect();
@@ -241,10 +297,7 @@ impl StackTarget {
         }
         let mut numbers = Vec::new();
         for (index, path) in paths.iter().enumerate() {
-            let meta = fs::metadata(path).ok();
-            let number = meta
-                .filter(|meta| meta.file_type().is_block_device())
-                .map(|meta| meta.rdev());
+            let number = block_device(path);
             if paths[..index].contains(path) || number.is_some() && numbers.contains(&number) {
                 let why = "is named twice; name each disk once";
                 return Err(Failure::at(path.display(), why));
@@ -316,6 +369,19 @@ fn letters(n: u32) -> String {
         0 => letter(n).to_string(),
         more => format!("{}{}", letter(more - 1), letter(n)),
     }
+}
+
+/// Returns the number of a block device; `None` if the path names something else.
+fn block_device(path: &Path) -> Option<u64> {
+    let meta = fs::metadata(path).ok()?;
+    meta.file_type().is_block_device().then(|| meta.rdev())
+}
+
+/// Returns the kernel's name of a block device: `sda`, `cciss!c0d0`.
+fn kernel_name(number: u64) -> Option<String> {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let folder = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Returns whether a path is a device or an image: it exists, and is neither a directory, a profile

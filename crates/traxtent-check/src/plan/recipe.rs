@@ -6,7 +6,9 @@ use traxtent_units::Lbn;
 
 use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
 use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
-use super::target_drive::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace, StartReason};
+use super::target_drive::{
+    ALIGNMENT_BYTES, DriveProperties, GPT_TAIL_LBNS, PartitionPlace, StartReason,
+};
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.
@@ -267,6 +269,9 @@ impl<'a> RecipeBuilder<'a> {
         };
         let commands = devices.iter().map(|device| self.partition(device, &site));
         let mut commands: Vec<String> = commands.collect();
+        if devices.len() > 1 {
+            commands.insert(0, self.test_drives(devices, &site));
+        }
         if devices.iter().any(|device| is_udev_link(device)) {
             commands.push("udevadm settle".to_owned());
         }
@@ -288,6 +293,22 @@ impl<'a> RecipeBuilder<'a> {
             why: site.why,
         });
         Ok(())
+    }
+
+    /// Returns the command that tests all drives before the first table is replaced.
+    fn test_drives(&self, devices: &[String], site: &PartitionPlace) -> String {
+        let logical = self.properties.logical_bytes;
+        let lbns = site.lbns.end.0 + GPT_TAIL_LBNS;
+        // A drive that is missing has no sector size.
+        format!(
+            "for drive in {}; do\n  \
+             test \"$(blockdev --getss \"$drive\")\" = {logical} && \
+             test \"$(blockdev --getsize64 \"$drive\")\" -ge {} ||\n    \
+             {{ echo \"$drive: not a drive of {lbns} or more sectors of {logical} bytes\" >&2; exit 1; }}\n\
+             done",
+            devices.join(" "),
+            lbns * u64::from(logical),
+        )
     }
 
     fn partition(&self, device: &str, site: &PartitionPlace) -> String {

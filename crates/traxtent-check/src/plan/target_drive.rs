@@ -16,7 +16,7 @@ const BOUNDARY_COST_ONE_IN: u64 = 1000;
 
 /// The number of LBNs that a GPT needs for its second copy at the end of a drive, with sectors of
 /// 512 bytes. With larger sectors it needs fewer.
-const GPT_TAIL_LBNS: u64 = 33;
+pub(super) const GPT_TAIL_LBNS: u64 = 33;
 
 /// The properties of the drives below a stack, which are all identical.
 #[derive(Clone, Debug)]

@@ -23,8 +23,13 @@ pub(crate) struct Loop(PathBuf);
 
 impl Loop {
     pub(crate) fn attach(image: &Path) -> Option<Loop> {
-        let arguments = ["--find", "--show"];
-        let shown = Command::new("losetup").args(arguments).arg(image).output();
+        Loop::attach_with(image, &[])
+    }
+
+    pub(crate) fn attach_with(image: &Path, options: &[&str]) -> Option<Loop> {
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show"]).args(options).arg(image);
+        let shown = losetup.output();
         let shown = shown.ok().filter(|shown| shown.status.success())?;
         let device = String::from_utf8(shown.stdout).ok()?;
         Some(Loop(device.trim().into()))

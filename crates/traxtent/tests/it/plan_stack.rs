@@ -215,6 +215,66 @@ fn a_loop_device_without_partition_scanning() {
     assert_eq!(fs::read_to_string(offset).unwrap(), "2048\n");
 }
 
+/// Are the partitions of drives that differ in size those of the smallest, and are drives that
+/// differ in logical sectors refused? Does the script end before the first table is replaced if a
+/// drive is too small or missing?
+#[test]
+fn drives_that_differ() {
+    for tool in ["losetup", "blockdev"] {
+        let _ = testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let attach = |name: &str, mib: u64, sector: &str| {
+        let image = folder.path().join(name);
+        fs::File::create(&image)
+            .unwrap()
+            .set_len(mib << 20)
+            .unwrap();
+        Loop::attach_with(&image, &["--sector-size", sector])
+    };
+    let drives = [
+        attach("a", 64, "512"),
+        attach("b", 48, "512"),
+        attach("c", 64, "4096"),
+    ];
+    let [Some(large), Some(small), Some(other)] = &drives else {
+        testkit::skip!("no loop device can be attached");
+    };
+    let plan = |target: &str, devices: [&str; 2]| {
+        let [first, second] = devices;
+        let options = ["--device", first, "--device", second];
+        let command = ["plan", "stack", target, "--for", "fs=ext4,raid=1"];
+        traxtent(&[&command[..], &options[..]].concat())
+    };
+    for (target, devices) in [
+        (large.name(), [large.name(), other.name()]),
+        (other.name(), [large.name(), other.name()]),
+    ] {
+        let refused = plan(target, devices);
+        assert_eq!(refused.status, 2, "{}", refused.out);
+        let says = "do not match the sectors of";
+        assert!(refused.err.contains(says), "{}", refused.err);
+    }
+    let answer = plan(large.name(), [large.name(), small.name()]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let note = format!("# {} is the smallest drive, with 98304 LBNs", small.name());
+    assert!(answer.out.contains(&note), "{}", answer.out);
+    // 46 MiB: 1 MiB precedes the partition, and the second GPT follows it.
+    assert_eq!(answer.out.matches("start=2048, size=94208,").count(), 2);
+    // A plan for a drive that is too small, and for one that is missing.
+    for second in [small.name(), "/dev/nonexistent"] {
+        let script = plan(large.name(), [large.name(), "/dev/sdzz"]).out;
+        let script = script.replace("/dev/sdzz", second);
+        let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let says = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{says}");
+        let expected = format!("{second}: not a drive of 129057 or more sectors");
+        assert!(says.contains(&expected), "{says}");
+        let written = fs::read(folder.path().join("a")).unwrap();
+        assert!(written.iter().all(|&byte| byte == 0), "a table was written");
+    }
+}
+
 /// Is an image only read, do the commands attach it, and is there a warning only if it is not
 /// blank?
 #[test]
