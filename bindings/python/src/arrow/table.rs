@@ -101,7 +101,7 @@ impl Column {
     }
 }
 
-/// A text of at most 8 bytes, such as a word of the request log.
+/// A text of at most 16 bytes, such as a word of the request log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     /// The text, followed by zeros.
@@ -110,7 +110,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    const BYTES_MAX: usize = 8;
+    const BYTES_MAX: usize = 16;
 
     /// Creates a word.
     ///
