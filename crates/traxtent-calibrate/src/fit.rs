@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
-use traxtent_sim::agreement::HIT_MARGIN_MS;
+use traxtent_sim::agreement::{HIT_MARGIN_MS, ReplayedRequest};
 use traxtent_units::Rng;
 use traxtent_units::stats::demerit;
 
@@ -125,7 +125,7 @@ impl Fit<'_> {
     /// Whether model and drive both served a request from the buffer, or both did not, as far as
     /// times can tell.
     pub(crate) fn agrees_by_time(&self, request: &Replayed) -> bool {
-        let in_model = request.is_model_hit(self.hit_limit_ms(request));
+        let in_model = ReplayedRequest::from(*request).is_model_hit(self.hit_limit_ms(request));
         self.drive_hit(request) == in_model
     }
 

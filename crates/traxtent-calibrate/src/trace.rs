@@ -183,12 +183,6 @@ impl Replayed {
         self.served == ServedBy::Buffer
     }
 
-    /// Whether the model served the request from its buffer, as far as times can tell, if a hit
-    /// takes less than `limit_ms`. See [`ReplayedRequest::is_model_hit`].
-    pub(crate) fn is_model_hit(&self, limit_ms: f64) -> bool {
-        ReplayedRequest::from(*self).is_model_hit(limit_ms)
-    }
-
     /// The simulated response time without its rotational latency.
     pub(crate) fn without_rotation_ms(&self) -> f64 {
         self.simulated_ms - self.rotation_ms

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use traxtent_disksim::ParamError;
-use traxtent_model::drive::{Drive, RequestError};
+use traxtent_model::drive::Drive;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::SimTime;
@@ -304,10 +304,7 @@ impl SimulationRun {
         self.simulate_source(host, &mut source, observer, sink)
             .map_err(|error| {
                 let placed = system.and_then(|system| match &error {
-                    SimulateError::Request {
-                        error: end @ RequestError::BeyondEnd { .. },
-                        ..
-                    } => system.synthio_capacity_error(end),
+                    SimulateError::Request { error, .. } => system.synthio_capacity_error(error),
                     _ => None,
                 });
                 let of_block = || system?.synthio_request_error(&error);

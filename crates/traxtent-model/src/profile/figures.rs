@@ -20,8 +20,8 @@ pub(super) fn values(profile: &Profile) -> Vec<String> {
     paths
 }
 
-/// Returns the profile, or one of its tables, as TOML's own table. It goes through the text: then
-/// there is one serializer and one deserializer, which take a third of this crate's build as it is.
+/// Returns the profile, or one of its tables, as TOML's own table. It goes through the text, so
+/// that profiles are compiled for one serializer and one deserializer only.
 pub(super) fn table(value: &impl Serialize) -> toml::Table {
     text(value).parse().expect("it was just written")
 }
