@@ -57,7 +57,7 @@ pub enum VolumeError {
     ReadOnly,
     /// A volume that cannot be read before its recovery, which would write to its members.
     #[error(
-        "the volume was not stopped cleanly, and its recovery has to write to the members; make them writable, and run `assemble`"
+        "the volume was not stopped cleanly, and its recovery has to write to the members; run `assemble` on writable members first"
     )]
     NeedsRecovery,
     /// The volume was stopped.

@@ -461,6 +461,7 @@ fn failure(error: VolumeIoError) -> Failure {
                 VolumeError::Member { .. }
                     | VolumeError::Journal { .. }
                     | VolumeError::Doubtful { .. }
+                    | VolumeError::NeedsRecovery
             ) =>
         {
             io_failure(error)

@@ -121,6 +121,15 @@ impl Fault {
         }]
     }
 
+    /// Returns whether the fault concerns writes that are complete but not durable. On a drive
+    /// without a write cache, there are none.
+    pub fn concerns_write_cache(&self) -> bool {
+        matches!(
+            self,
+            Fault::PowerCut { .. } | Fault::LyingFlush { .. } | Fault::LyingFua { .. }
+        )
+    }
+
     /// Returns the fault called `name` with the parameters in `fields`.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub use error::ServeError;
 pub use file_times::{FileOperations, FileTimes};
 pub use load::MachineLoad;
 pub use receipt::{
-    KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt, ReceiptVerdict,
+    KindTimes, KindsOfRequests, MeanAndPercentiles, Percentiles, Receipt, ReceiptVerdict,
 };
 pub use settings::Settings;
 pub use store::memory_limit;
@@ -129,6 +129,7 @@ impl DriveServer {
             sha256: &self.sha256,
             seed: self.scenario.seed,
             scheduler: self.settings.profile.queue.scheduler,
+            write_back: self.settings.profile.cache.write_back,
             file: self.store.file_times(),
         };
         let mut receipt = tally.receipt(&subject, clock, &running.load);

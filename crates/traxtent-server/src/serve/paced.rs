@@ -23,6 +23,7 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
+use super::receipt::NO_WRITE_CACHE;
 use super::settings::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
@@ -328,7 +329,13 @@ impl OrderHandler for RealTimeDrive {
         }
         let fault: Fault = line.parse()?;
         let cut = self.inject(fault)?;
-        Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
+        let mut reply = cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}"));
+        let caches_writes = self.lock().port.unit().drive().caching().write_back;
+        if fault.concerns_write_cache() && !caches_writes {
+            reply.push_str("; note: ");
+            reply.push_str(NO_WRITE_CACHE);
+        }
+        Ok(reply)
     }
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use traxtent_model::disk::{Command, Completion, Fault, FaultEvent};
 use traxtent_model::drive::ServedBy;
-use traxtent_model::profile::{Profile, Scheduler};
+use traxtent_model::profile::{Profile, Scheduler, WriteBack};
 use traxtent_units::stats::{Moments, Quantiles};
 use traxtent_units::{Count, SimTime, Span};
 
@@ -111,18 +111,19 @@ pub struct KindsOfRequests {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindTimes {
     /// In the model.
-    pub modelled_ms: MeanAndMaximum,
+    pub modelled_ms: MeanAndPercentiles,
     /// As delivered.
-    pub delivered_ms: MeanAndMaximum,
+    pub delivered_ms: MeanAndPercentiles,
 }
 
-/// A mean and a maximum; both 0 if there are no values.
+/// A mean and percentiles; all 0 if there are no values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MeanAndMaximum {
+pub struct MeanAndPercentiles {
     /// The mean.
     pub mean: f64,
-    /// The maximum.
-    pub max: f64,
+    /// The percentiles.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
 }
 
 /// Percentiles by the nearest rank; all 0 if there are no values.
@@ -178,6 +179,10 @@ const OTHERS_SHARE: f64 = 0.5;
 /// The same for processor time taken by the hypervisor.
 const STOLEN_SHARE: f64 = 0.01;
 
+/// The note on faults that test the durability of writes, on drives without a write cache.
+pub(super) const NO_WRITE_CACHE: &str =
+    "the drive has no write cache, so each write is durable when it completes";
+
 /// The subject of a receipt.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
@@ -185,6 +190,7 @@ pub(super) struct Subject<'a> {
     pub(super) sha256: &'a str,
     pub(super) seed: u64,
     pub(super) scheduler: Scheduler,
+    pub(super) write_back: WriteBack,
     pub(super) file: Option<FileTimes>,
 }
 
@@ -262,35 +268,49 @@ impl Operation {
     const COUNT: usize = 3;
 }
 
-/// The means and maxima of one operation's response times, in milliseconds.
+/// The response times of one operation.
 #[derive(Debug, Default)]
 struct OperationTimes {
-    modelled: Moments,
-    delivered: Moments,
+    modelled_ms: Moments,
+    delivered_ms: Moments,
+    times: ResponseTimes,
 }
 
 impl OperationTimes {
     fn count(&self) -> u64 {
-        self.modelled.count()
+        self.modelled_ms.count()
     }
 
-    fn times(&self) -> KindTimes {
-        let of = |moments: &Moments| MeanAndMaximum {
+    fn add(&mut self, modelled: Span, delivered: Span) {
+        self.modelled_ms.push(modelled.as_ms());
+        self.delivered_ms.push(delivered.as_ms());
+        self.times.add(modelled, delivered);
+    }
+
+    fn times(&mut self) -> KindTimes {
+        let of = |moments: &Moments, times: &mut Quantiles| MeanAndPercentiles {
             mean: moments.mean(),
-            max: moments.max().unwrap_or(0.0),
+            percentiles: Percentiles::of(times, Span::as_ms),
         };
         KindTimes {
-            modelled_ms: of(&self.modelled),
-            delivered_ms: of(&self.delivered),
+            modelled_ms: of(&self.modelled_ms, &mut self.times.modelled),
+            delivered_ms: of(&self.delivered_ms, &mut self.times.delivered),
         }
     }
 }
 
-/// The response times of one kind of request.
+/// Response times in the model and as delivered.
 #[derive(Debug, Default)]
 struct ResponseTimes {
     modelled: Quantiles,
     delivered: Quantiles,
+}
+
+impl ResponseTimes {
+    fn add(&mut self, modelled: Span, delivered: Span) {
+        self.modelled.push(modelled);
+        self.delivered.push(delivered);
+    }
 }
 
 /// The statistics of a receipt, accumulated during the run. Their memory does not grow with the
@@ -302,6 +322,8 @@ pub(super) struct ReceiptStatistics {
     storage_errors: u64,
     storage_error: Option<String>,
     faults: VecDeque<String>,
+    /// Whether a fault concerned the write cache.
+    had_write_cache_fault: bool,
     /// The number of requests later than 1 % of their response time in the model.
     late: u64,
     /// In simulated time.
@@ -313,8 +335,8 @@ pub(super) struct ReceiptStatistics {
     /// The part of the lateness of reads that the data file explains, in real microseconds.
     reads_late_us: f64,
     transport: Quantiles,
-    modelled: Quantiles,
-    delivered: Quantiles,
+    /// The response times of all requests.
+    all: ResponseTimes,
     /// The response times by kind.
     kinds: [ResponseTimes; Kind::ALL.len()],
     starved: u64,
@@ -348,16 +370,10 @@ impl ReceiptStatistics {
         if let Some(subtracted) = delivered.transport_subtracted {
             self.transport.push(subtracted);
         }
-        let operation = &mut self.operations[kind.operation() as usize];
-        operation.modelled.push(modelled.as_ms());
-        operation.delivered.push((modelled + lateness).as_ms());
-        let kind = &mut self.kinds[kind as usize];
-        for times in [&mut self.modelled, &mut kind.modelled] {
-            times.push(modelled);
-        }
-        for times in [&mut self.delivered, &mut kind.delivered] {
-            times.push(modelled + lateness);
-        }
+        let delivered = modelled + lateness;
+        self.operations[kind.operation() as usize].add(modelled, delivered);
+        self.kinds[kind as usize].add(modelled, delivered);
+        self.all.add(modelled, delivered);
     }
 
     /// Counts a failed request.
@@ -376,6 +392,7 @@ impl ReceiptStatistics {
             Ok(Some(cut)) => format!(": {cut}"),
             Err(error) => format!(": {error}"),
         };
+        self.had_write_cache_fault |= event.fault.concerns_write_cache();
         if self.faults.len() == FAULTS_KEPT {
             self.faults.pop_front();
         }
@@ -389,7 +406,7 @@ impl ReceiptStatistics {
         let us = |span| as_us(speed.real(span));
         let ms = |span: Span| span.as_ms();
         let requests = self.lateness.count();
-        let [reads, writes, flushes] = &self.operations;
+        let [reads, writes, flushes] = &mut self.operations;
         let mut receipt = Receipt {
             receipt: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -415,8 +432,8 @@ impl ReceiptStatistics {
             lateness_us: Percentiles::of(&mut self.lateness, us),
             transport_us: Percentiles::of(&mut self.transport, us),
             share_late_1_percent: self.late as f64 / requests.max(1) as f64,
-            modelled_ms: Percentiles::of(&mut self.modelled, ms),
-            delivered_ms: Percentiles::of(&mut self.delivered, ms),
+            modelled_ms: Percentiles::of(&mut self.all.modelled, ms),
+            delivered_ms: Percentiles::of(&mut self.all.delivered, ms),
             machine: MachineLoad {
                 cpus: cpus(),
                 spin_us: as_us(clock.margin()),
@@ -430,6 +447,9 @@ impl ReceiptStatistics {
             bounds: BOUNDS.to_owned(),
             notes: self.starvation(subject.scheduler).into_iter().collect(),
         };
+        if self.had_write_cache_fault && subject.write_back == WriteBack::None {
+            receipt.notes.push(NO_WRITE_CACHE.to_owned());
+        }
         let (reasons, notes) = self.deviations();
         receipt.notes.extend(notes);
         let timed_p50_us = self.timed_lateness.at(0.5).map_or(0.0, us);
@@ -453,7 +473,7 @@ impl ReceiptStatistics {
     /// no time in the model and adds little to that of all.
     fn deviations(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut notes) = (Vec::new(), Vec::new());
-        let requests = self.modelled.count();
+        let requests = self.all.modelled.count();
         let rare_below = RARE_SHARE * requests as f64;
         // A rare kind lies in the last percent of all requests, for which the lateness has no
         // bound. Its median may therefore be as late as the 99th percentile of all.
@@ -513,7 +533,7 @@ impl ReceiptStatistics {
 
     /// The sum of all response times in the model, in milliseconds.
     fn modelled_sum_ms(&self) -> f64 {
-        let sum = |times: &OperationTimes| times.modelled.mean() * times.count() as f64;
+        let sum = |times: &OperationTimes| times.modelled_ms.mean() * times.count() as f64;
         self.operations.iter().map(sum).sum()
     }
 
@@ -660,11 +680,12 @@ pub(super) fn timed(at: SimTime, fault: &Fault) -> String {
 impl KindTimes {
     /// Returns the line of a receipt for the kind of request called `name`.
     fn line(&self, name: &str) -> String {
-        let (delivered, modelled) = (self.delivered_ms, self.modelled_ms);
-        format!(
-            "{name:<11} mean {:.3}, max {:.3} ms; in the model mean {:.3}, max {:.3} ms",
-            delivered.mean, delivered.max, modelled.mean, modelled.max
-        )
+        let figures = |MeanAndPercentiles { mean, percentiles }| {
+            let Percentiles { p99, max, .. } = percentiles;
+            format!("mean {mean:.3}, p99 {p99:.3}, max {max:.3} ms")
+        };
+        let (delivered, modelled) = (figures(self.delivered_ms), figures(self.modelled_ms));
+        format!("{name:<11} {delivered}; in the model {modelled}")
     }
 }
 

@@ -75,6 +75,10 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
             args.member_timeout.is_some(),
             "--member-timeout: a volume with replicas has only one member",
         ),
+        (
+            args.read_only,
+            "--read-only: serving a volume with replicas completes the replicas, which writes to the device",
+        ),
     ] {
         if is_given {
             return Err(Failure::input(why));
@@ -90,10 +94,8 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     let timeout = args
         .member_timeout
         .map_or(MEMBER_TIMEOUT, Duration::from_secs);
-    if args.read_only
-        && let Some(server) = open_to_read(args, control, timeout)?
-    {
-        return Ok(Arc::new(server));
+    if args.read_only {
+        return Ok(Arc::new(open_to_read(args, control, timeout)?));
     }
     // Finding the volume first reports problems in more detail than the server does.
     let found = volume::find_within(&args.members, false, timeout);
@@ -134,22 +136,18 @@ fn absolute_paths(args: &Serve) -> Result<Vec<PathBuf>> {
     args.members.iter().map(absolute).collect()
 }
 
-/// Opens the volume without writing to its members. Returns `None` if it has to be recovered first.
-fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Option<VolumeServer>> {
+/// Opens the volume without writing to its members, or returns an error if it has to be recovered
+/// first.
+fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<VolumeServer> {
     let found = volume::find_to_read(&args.members, timeout);
     let found = found.map_err(|error| explained(error, &args.members))?;
-    let status = found.status();
-    if !status.clean {
-        note("the volume was not stopped cleanly; its recovery writes to the members");
-        return Ok(None);
-    }
-    warn_of(&status);
+    warn_of(&found.status());
     if !args.trust_map {
         verify_known(&found);
     }
     drop(found);
     let opened = VolumeServer::open_to_read(&absolute_paths(args)?, Some(control), timeout);
-    opened.map(Some).map_err(failure)
+    opened.map_err(failure)
 }
 
 /// Warns about failed or unrebuilt members and lost data of a volume to be served.

@@ -610,6 +610,13 @@ fn a_crash_is_reported() {
     ] {
         assert!(alone.err.contains(says), "{}", alone.err);
     }
+    // Reading needs the recovery too, but must not write.
+    let content = || paths.each_ref().map(|path| std::fs::read(path).unwrap());
+    let before = content();
+    let refused = volume(at, "serve --read-only a b c -- true");
+    assert_eq!(refused.status, 2, "{}", refused.err);
+    assert!(refused.err.contains("run `assemble`"), "{}", refused.err);
+    assert!(content() == before, "--read-only wrote to a member");
     let assembled = volume(at, "assemble a b c");
     let says = "has been recovered; writes replayed from the journal: 2";
     assert!(assembled.err.contains(says), "{}", assembled.err);
