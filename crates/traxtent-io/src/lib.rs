@@ -1,9 +1,10 @@
 //! Real devices and files: timed direct reads of block devices, SCSI commands through the kernel,
-//! the exchange of blocks on ext4, the chunk tree of Btrfs, and compressed files.
+//! the exchange of blocks on ext4, the chunk tree of Btrfs, and files for output.
 //!
 //! [`device::open`] opens a path as the target of a probe. [`device::guard`] checks paths before
 //! they are written to. [`ext4`] exchanges blocks between files, and lists free space.
-//! [`btrfs`] reads the chunk tree. [`CompressedWriter`] compresses output.
+//! [`btrfs`] reads the chunk tree. [`AtomicFile`] replaces a file by a complete one, and
+//! [`CompressedWriter`] compresses output.
 //!
 //! # Invariants
 //! - [`BlockTarget`](device::BlockTarget) writes only within a range that the caller has allowed,
@@ -15,11 +16,13 @@
 //! - The only hand-written `unsafe` is around the ioctls for SCSI commands, of ext4 and of
 //!   Btrfs.
 
+mod atomic_file;
 pub mod btrfs;
 pub mod device;
 pub mod ext4;
 pub mod packed;
 
+pub use atomic_file::AtomicFile;
 pub use packed::CompressedWriter;
 
 #[cfg(doctest)]
