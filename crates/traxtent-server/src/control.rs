@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,11 +37,20 @@ pub struct ControlError {
     pub error: io::Error,
 }
 
-/// A listening control socket. Its file is removed when this is dropped.
+/// A listening control socket.
 #[derive(Debug)]
 pub(crate) struct Control {
+    socket: ListeningSocket,
+}
+
+/// A listening socket, whose file is removed when this is dropped. Another file that has taken its
+/// place is kept.
+#[derive(Debug)]
+pub(crate) struct ListeningSocket {
+    pub(crate) listener: UnixListener,
     path: PathBuf,
-    listener: UnixListener,
+    /// The device and inode of the socket's file. They are not reused while the socket is open.
+    identity: (u64, u64),
 }
 
 /// The maximum length of an order in bytes, including the newline.
@@ -66,7 +75,7 @@ impl Control {
             error,
         };
         remove_stale_socket(path).map_err(failed)?;
-        let listener = listen(path, 0o600).map_err(|error| match error.kind() {
+        let socket = ListeningSocket::open(path, 0o600).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
             // for a file.
             io::ErrorKind::AddrInUse => failed(io::Error::other(
@@ -74,15 +83,12 @@ impl Control {
             )),
             _ => failed(error),
         })?;
-        Ok(Control {
-            path: path.to_owned(),
-            listener,
-        })
+        Ok(Control { socket })
     }
 
     /// Starts a thread that accepts clients. Each client's orders are received in another thread.
     pub(crate) fn start<T: OrderHandler>(&self, handler: &Arc<T>) -> io::Result<()> {
-        let listener = self.listener.try_clone()?;
+        let listener = self.socket.listener.try_clone()?;
         // The thread waits for clients forever, and must not keep the server alive.
         let handler = Arc::downgrade(handler);
         let clients = Arc::new(AtomicUsize::new(0));
@@ -113,23 +119,44 @@ fn accept_all(
     }
 }
 
-/// Creates a listening socket whose file has the given mode. Before that mode is set, only the
-/// owner has access, whatever the umask: on Linux, the file gets the mode that the socket has when
-/// it is bound.
-pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    let socket: OwnedFd = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode & 0o600))?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    if mode & !0o600 != 0 {
-        rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+impl ListeningSocket {
+    /// Creates a listening socket whose file has the given mode. Before that mode is set, only the
+    /// owner has access, whatever the umask: on Linux, the file gets the mode that the socket has
+    /// when it is bound.
+    pub(crate) fn open(path: &Path, mode: u32) -> io::Result<ListeningSocket> {
+        let socket: OwnedFd = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode & 0o600))?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let socket = ListeningSocket {
+            listener: UnixListener::from(socket),
+            path: path.to_owned(),
+            identity: identity(path)?,
+        };
+        if mode & !0o600 != 0 {
+            rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+        }
+        rustix::net::listen(&socket.listener, BACKLOG)?;
+        Ok(socket)
     }
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(UnixListener::from(socket))
+}
+
+impl Drop for ListeningSocket {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Returns the device and inode of a file.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
 }
 
 /// Starts a thread for a client, unless there are too many clients.
@@ -190,12 +217,6 @@ impl Read for TimedReader<'_> {
             }
             done => done,
         }
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -301,5 +322,19 @@ mod tests {
         let mut accepted = 0;
         accept_all(clients.into_iter(), |_| accepted += 1);
         assert_eq!(accepted, 2);
+    }
+
+    /// Is the file of a socket removed at the end, but not another file that has taken its place?
+    #[test]
+    fn only_the_own_file_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        drop(ListeningSocket::open(&path, 0o600).unwrap());
+        assert!(!path.exists());
+        let socket = ListeningSocket::open(&path, 0o600).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "another").unwrap();
+        drop(socket);
+        assert_eq!(std::fs::read(&path).unwrap(), b"another");
     }
 }
