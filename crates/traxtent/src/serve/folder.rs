@@ -14,7 +14,9 @@ use traxtent_server::control::remove_stale_socket;
 
 use crate::failure::{Failure, Result};
 
-const PREFIX: &str = "traxtent-";
+/// The beginning of the names of servers' directories. It is more specific than the program's name,
+/// because a user can name a directory of another kind after the program.
+const PREFIX: &str = "traxtent-serve-";
 
 /// The mode of a server's directory: only its owner can enter it.
 const MODE: u32 = 0o700;
@@ -93,7 +95,7 @@ mod tests {
     }
 
     /// Are the directories of killed servers removed? Are those of running and starting servers
-    /// kept, and those with other files?
+    /// kept, and those with other files or names?
     #[test]
     fn abandoned_folders() {
         let parent = tempfile::tempdir().unwrap();
@@ -114,7 +116,10 @@ mod tests {
         let starting = parent.join(format!("{PREFIX}starting"));
         fs::create_dir(&starting).unwrap();
         fs::set_permissions(&starting, Permissions::from_mode(MODE)).unwrap();
+        let users = parent.join("traxtent-mine");
+        fs::rename(old_folder(parent, "mine", |_| ()), &users).unwrap();
         remove_abandoned(parent);
+        assert!(users.exists());
         assert!(!killed.exists() && !empty.exists());
         assert!(
             running.join("socket").exists(),
