@@ -6,12 +6,12 @@
 //! or is held by another program. A file is in use if it backs a loop device or is swap. Both are
 //! also refused if another process has locked them. [`volume_on`] finds this project's volumes,
 //! which other programs do not recognize. [`refuse_output`] keeps reports, logs and maps off block
-//! devices.
+//! devices, and [`open_output`] also locks them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -146,20 +146,58 @@ pub fn open_for(path: &Path, direct: DirectIo, access: Access) -> Result<LockedF
         },
     };
     let (file, is_direct) = opened.map_err(failed("open"))?;
-    loop {
-        match rustix::fs::flock(&file, lock) {
-            Err(Errno::WOULDBLOCK) if begun.elapsed() < RELEASE_TIMEOUT => {
-                thread::sleep(Duration::from_millis(5));
-            }
-            Err(Errno::WOULDBLOCK) => return Err(Refusal::Locked(path.to_owned())),
-            locked => break locked.map_err(failed("lock"))?,
-        }
-    }
+    lock_since(begun, &file, path, lock)?;
     Ok(LockedFile {
         file,
         is_block,
         is_direct,
     })
+}
+
+/// Opens a file for output, creating it if it does not exist, and locks it. Its content stays until
+/// the caller truncates it. Special files, such as pipes, are not locked.
+///
+/// # Errors
+/// Returns an error if the path is locked, names a block device, or cannot be opened.
+pub fn open_output(path: &Path) -> Result<File, Refusal> {
+    refuse_output(path)?;
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(false).open(path);
+    let file = opened.map_err(|error| Refusal::System {
+        path: path.to_owned(),
+        what: "write",
+        error,
+    })?;
+    if file.metadata().is_ok_and(|meta| meta.is_file()) {
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        lock_since(Instant::now(), &file, path, exclusive)?;
+    }
+    Ok(file)
+}
+
+/// Locks an open file. The last user has [`RELEASE_TIMEOUT`] from `begun` to release it.
+fn lock_since(
+    begun: Instant,
+    file: impl AsFd,
+    path: &Path,
+    lock: FlockOperation,
+) -> Result<(), Refusal> {
+    loop {
+        match rustix::fs::flock(&file, lock) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < RELEASE_TIMEOUT => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(Refusal::Locked(path.to_owned())),
+            Err(errno) => {
+                return Err(Refusal::System {
+                    path: path.to_owned(),
+                    what: "lock",
+                    error: errno.into(),
+                });
+            }
+        }
+    }
 }
 
 /// Refuses a path that is in use. Use this for devices that are written without [`open`], for

@@ -56,15 +56,7 @@ impl Mount {
     /// Returns an error if the directory is missing, not empty or in use, if the system cannot
     /// mount, or if the user lacks permission.
     pub fn start(export: &Export, directory: &Path) -> Result<Mount, FuseError> {
-        let failed = |error| FuseError::Directory {
-            path: directory.to_owned(),
-            error,
-        };
-        let directory = canonical_path(directory).map_err(failed)?;
-        leftovers::remove(&directory)?;
-        if fs::read_dir(&directory).map_err(failed)?.next().is_some() {
-            return Err(FuseError::NotEmpty { path: directory });
-        }
+        let directory = Mount::prepare(directory)?;
         let (mount_point, connection) = MountPoint::mount(&directory, export.read_only)?;
         let mut config = Config::default();
         config.n_threads = Some(READERS);
@@ -87,6 +79,24 @@ impl Mount {
             session,
             export: export.clone(),
         })
+    }
+
+    /// Removes leftovers of a killed server at a directory, and checks that it is empty. Returns its
+    /// canonical path.
+    ///
+    /// # Errors
+    /// Returns an error if the directory is missing, not empty or in use.
+    pub fn prepare(directory: &Path) -> Result<PathBuf, FuseError> {
+        let failed = |error| FuseError::Directory {
+            path: directory.to_owned(),
+            error,
+        };
+        let directory = canonical_path(directory).map_err(failed)?;
+        leftovers::remove(&directory)?;
+        if fs::read_dir(&directory).map_err(failed)?.next().is_some() {
+            return Err(FuseError::NotEmpty { path: directory });
+        }
+        Ok(directory)
     }
 
     /// Returns the path of the file.

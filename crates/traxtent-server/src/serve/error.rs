@@ -22,6 +22,9 @@ pub enum ServeError {
         /// The problem with the profile.
         error: ProfileError,
     },
+    /// A data file that does not exist, and is not created because the drive is read-only.
+    #[error("data file {}: it does not exist, and a read-only drive does not create it", .0.display())]
+    Missing(PathBuf),
     /// A data file that is too small for the drive.
     #[error("data file {}: {bytes} bytes are too few; the drive needs {needed}", path.display())]
     TooSmall {

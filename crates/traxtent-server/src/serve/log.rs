@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::error::ServeError;
 use crate::service::{FileRole, ServiceError};
+use traxtent_io::device::guard;
 use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
@@ -33,36 +34,45 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 enum Stage {
-    /// The file is open, and the writer has not started.
-    Open(Box<CompressedWriter<BufWriter<File>>>, Receiver<Outcome>),
+    /// The file is locked and unchanged, and the writer has not started.
+    Open(File, Receiver<Outcome>),
     Writing(JoinHandle<io::Result<()>>),
     Done,
 }
 
 impl Log {
-    /// Creates the file and writes the column names.
-    pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
-        let failed = |error| ServeError::file(FileRole::Log, path, "write", error);
-        super::refuse_output(FileRole::Log, path)?;
-        let file = File::create(path).map_err(failed)?;
-        let mut out = CompressedWriter::new(BufWriter::new(file), path);
-        request_log::write_head(&mut out).map_err(failed)?;
+    /// Opens and locks the file. The log of an earlier run stays.
+    pub(super) fn open(path: &Path) -> Result<Log, ServeError> {
+        let role = FileRole::Log;
+        let file =
+            guard::open_output(path).map_err(|refusal| ServeError::Output { role, refusal })?;
         let (sender, rows) = sync_channel(ROWS_WAITING_MAX);
         Ok(Log {
             path: path.to_owned(),
             rows: Mutex::new(Some(sender)),
-            stage: Mutex::new(Stage::Open(Box::new(out), rows)),
+            stage: Mutex::new(Stage::Open(file, rows)),
         })
     }
 
-    /// Starts the writer thread.
-    pub(super) fn start(&self) -> io::Result<()> {
+    /// Removes the rows of an earlier run, writes the column names, and starts the writer thread.
+    pub(super) fn start(&self) -> Result<(), ServiceError> {
         let mut stage = self.stage.lock();
-        if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
+        if let Stage::Open(file, rows) = std::mem::replace(&mut *stage, Stage::Done) {
+            let out = self.begin(file).map_err(|error| self.failed(error))?;
             let writer = thread::Builder::new().name("log".to_owned());
-            *stage = Stage::Writing(writer.spawn(move || write(*out, &rows))?);
+            let writing = writer.spawn(move || write(out, &rows));
+            *stage = Stage::Writing(writing.map_err(ServiceError::Thread)?);
         }
         Ok(())
+    }
+
+    fn begin(&self, file: File) -> io::Result<CompressedWriter<BufWriter<File>>> {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let mut out = CompressedWriter::new(BufWriter::new(file), &self.path);
+        request_log::write_head(&mut out)?;
+        Ok(out)
     }
 
     /// Adds a row.
@@ -79,15 +89,18 @@ impl Log {
         self.rows.lock().take();
         let mut stage = self.stage.lock();
         let written = match std::mem::replace(&mut *stage, Stage::Done) {
-            Stage::Open(out, rows) => write(*out, &rows),
             Stage::Writing(writer) => writer.join().expect("the writer does not panic"),
-            Stage::Done => Ok(()),
+            Stage::Open(..) | Stage::Done => Ok(()),
         };
-        written.map_err(|error| ServiceError::Output {
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> ServiceError {
+        ServiceError::Output {
             role: FileRole::Log,
             path: self.path.clone(),
             error,
-        })
+        }
     }
 }
 

@@ -13,12 +13,12 @@ mod load;
 mod log;
 mod paced;
 mod receipt;
+mod receipt_file;
 mod settings;
 mod store;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -45,8 +45,9 @@ use load::Load;
 use log::Log;
 use paced::{Delivered, RealTimeDrive};
 use receipt::ReceiptStatistics;
+use receipt_file::ReceiptFile;
 use store::{Store, StoreMedia};
-use traxtent_io::device::guard;
+use traxtent_io::device::guard::Access;
 use traxtent_sim::{Outcome, RequestStatus};
 
 /// The time that outstanding requests have to complete during a shutdown. After it, they fail,
@@ -62,6 +63,7 @@ pub struct DriveServer {
     scenario: Scenario,
     store: Arc<Store>,
     log: Option<Log>,
+    receipt_file: Option<ReceiptFile>,
     control: Mutex<Option<Control>>,
     tally: Mutex<ReceiptStatistics>,
     running: OnceLock<Running>,
@@ -76,8 +78,9 @@ struct Running {
 }
 
 impl DriveServer {
-    /// Opens all files and checks the settings. The clock does not run yet, and no thread is
-    /// started.
+    /// Opens all files and checks the settings. A missing data file is created. The log and the
+    /// receipt of an earlier run stay until [`DriveServer::start`]. The clock does not run yet, and
+    /// no thread is started.
     ///
     /// # Errors
     /// Returns an error if the profile or the scenario is invalid, if a file cannot be used, or if
@@ -88,14 +91,18 @@ impl DriveServer {
             error,
         })?;
         let scenario = scenario_of(&settings, &drive)?;
-        if let Some(path) = &settings.receipt {
-            refuse_output(FileRole::Receipt, path)?;
-            try_beside(path)
-                .map_err(|error| ServeError::file(FileRole::Receipt, path, "write", error))?;
-        }
-        let server = DriveServer {
-            store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
-            log: settings.log.as_deref().map(Log::create).transpose()?,
+        let access = if settings.read_only {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let receipt = settings.receipt.as_deref();
+        let receipt_file = receipt.map(ReceiptFile::open).transpose()?;
+        let store = Store::open(settings.file.as_deref(), bytes_of(&drive), access)?;
+        Ok(DriveServer {
+            store: Arc::new(store),
+            receipt_file,
+            log: settings.log.as_deref().map(Log::open).transpose()?,
             control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
             sha256: receipt::sha256(&settings.profile),
             tally: Mutex::default(),
@@ -103,12 +110,7 @@ impl DriveServer {
             scenario,
             drive,
             settings,
-        };
-        if let Some(path) = &server.settings.receipt {
-            remove_file(path)
-                .map_err(|error| ServeError::file(FileRole::Receipt, path, "remove", error))?;
-        }
-        Ok(server)
+        })
     }
 
     /// Returns the settings.
@@ -261,7 +263,10 @@ impl BlockService for DriveServer {
             return Ok(());
         }
         if let Some(log) = &self.log {
-            log.start().map_err(ServiceError::Thread)?;
+            log.start()?;
+        }
+        if let Some(file) = &self.receipt_file {
+            file.start()?;
         }
         let mut disk = Disk::with_media(self.drive.clone(), StoreMedia(Arc::clone(&self.store)));
         disk.schedule_faults(&self.scenario)?;
@@ -301,16 +306,10 @@ impl BlockService for DriveServer {
     }
 
     fn write_receipt(&self) -> Result<(), ServiceError> {
-        let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
+        let (Some(receipt), Some(file)) = (self.receipt(), &self.receipt_file) else {
             return Ok(());
         };
-        let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
-        text.push('\n');
-        write_whole(path, text.as_bytes()).map_err(|error| ServiceError::Output {
-            role: FileRole::Receipt,
-            path: path.clone(),
-            error,
-        })
+        file.write(&receipt)
     }
 
     fn bytes(&self) -> u64 {
@@ -448,42 +447,4 @@ impl Drop for DriveServer {
 fn bytes_of(drive: &Drive) -> u64 {
     let Sectors(sectors) = drive.geometry().capacity();
     sectors * u64::from(drive.profile().sector.logical_bytes)
-}
-
-/// Refuses a block device as the output for a log or a receipt.
-fn refuse_output(role: FileRole, path: &Path) -> Result<(), ServeError> {
-    guard::refuse_output(path).map_err(|refusal| ServeError::Output { role, refusal })
-}
-
-/// Replaces a file atomically: a reader sees the old content or the complete new content.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let new = beside(path);
-    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&new);
-    }
-    written
-}
-
-/// Returns an error if the file that [`write_whole`] needs next to `path` cannot be created.
-fn try_beside(path: &Path) -> std::io::Result<()> {
-    let new = beside(path);
-    std::fs::write(&new, [])?;
-    std::fs::remove_file(&new)
-}
-
-/// Removes the file of an earlier run, which would otherwise be taken for this run's if this run is
-/// killed. Special files stay.
-fn remove_file(path: &Path) -> std::io::Result<()> {
-    if !path.is_file() {
-        return Ok(());
-    }
-    std::fs::remove_file(path)
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    beside.into()
 }

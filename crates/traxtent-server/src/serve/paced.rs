@@ -471,6 +471,7 @@ fn record(events: &mut VecDeque<FaultEvent>, event: FaultEvent) {
 
 #[cfg(test)]
 mod tests {
+    use traxtent_io::device::guard::Access;
     use traxtent_model::drive::Drive;
     use traxtent_model::profile::builtin;
     use traxtent_units::Lbn;
@@ -481,7 +482,7 @@ mod tests {
     fn start(name: &str) -> Arc<RealTimeDrive> {
         let settings = Settings::of(name, builtin(name).unwrap());
         let drive = Drive::new(&settings.profile).unwrap();
-        let media = StoreMedia(Arc::new(Store::open(None, 0).unwrap()));
+        let media = StoreMedia(Arc::new(Store::open(None, 0, Access::Write).unwrap()));
         RealTimeDrive::start(Disk::with_media(drive, media), 0, &settings)
     }
 

@@ -15,6 +15,8 @@ pub struct Settings {
     pub profile: Profile,
     /// The file with the drive's data; `None` keeps it in memory.
     pub file: Option<PathBuf>,
+    /// Whether the file is only opened for reading. It must then exist, and writes fail.
+    pub read_only: bool,
     /// The speed of simulated time.
     pub speed: Speed,
     /// The seed for power cuts that specify none. The default is the scenario's seed, or
@@ -40,6 +42,7 @@ impl Settings {
             drive: drive.to_owned(),
             profile,
             file: None,
+            read_only: false,
             speed: Speed::REAL,
             seed: None,
             scenario: None,

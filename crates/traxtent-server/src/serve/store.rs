@@ -20,7 +20,7 @@ use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 use super::error::ServeError;
 use super::file_times::{FileOperations, FileTimes};
 use crate::service::{FileRole, ServiceError};
-use traxtent_io::device::guard::{self, DirectIo, Refusal};
+use traxtent_io::device::guard::{self, Access, DirectIo, Refusal};
 
 /// The data of a drive.
 #[derive(Debug)]
@@ -103,14 +103,18 @@ pub fn memory_limit() -> Option<u64> {
 }
 
 impl Store {
-    /// Opens the drive's file, creating it if it does not exist. Without a path, the data is in
-    /// memory, which is allocated by writes.
+    /// Opens the drive's file. If it does not exist, it is created for writing. Without a path, the
+    /// data is in memory, which is allocated by writes.
     ///
     /// # Errors
     /// Returns an error if the file is too small, is in use, or cannot be opened or created.
-    pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Store, ServeError> {
         let place = match path {
-            Some(path) => Place::File(Store::open_file(path, bytes)?),
+            Some(path) => Place::File(Store::open_file(path, bytes, access)?),
             None => Store::memory(memory_limit().unwrap_or(u64::MAX)),
         };
         Ok(Store::at(place))
@@ -148,15 +152,19 @@ impl Store {
         }
     }
 
-    fn open_file(path: &Path, needed: u64) -> Result<File, ServeError> {
+    fn open_file(path: &Path, needed: u64, access: Access) -> Result<File, ServeError> {
         let missing = |error: &Refusal| match error {
             Refusal::System { error, .. } => error.kind() == io::ErrorKind::NotFound,
             _ => false,
         };
-        let held = match guard::open(path, DirectIo::No) {
+        let open = || guard::open_for(path, DirectIo::No, access);
+        let held = match open() {
             Err(error) if missing(&error) => {
+                if access == Access::Read {
+                    return Err(ServeError::Missing(path.to_owned()));
+                }
                 make(path, needed)?;
-                guard::open(path, DirectIo::No)
+                open()
             }
             opened => opened,
         };
@@ -417,7 +425,7 @@ mod tests {
     /// range have no stripes?
     #[test]
     fn memory_is_striped() {
-        let store = Store::open(None, 8 * STRIPE_BYTES).unwrap();
+        let store = Store::open(None, 8 * STRIPE_BYTES, Access::Write).unwrap();
         let data: Vec<u8> = (0..3 * STRIPE_BYTES + 17)
             .map(|at| (at % 251) as u8)
             .collect();

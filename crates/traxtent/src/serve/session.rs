@@ -55,7 +55,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts the services and the front ends. Each client has up to `outstanding` requests carried
+    /// Starts the services and the front ends. All services have been opened, and nothing replaces an
+    /// older output before the clients' socket listens. Each client has up to `outstanding` requests carried
     /// out at a time. Sockets that are not named are created in `folder`.
     pub(crate) fn start(
         exports: Vec<Export>,
@@ -72,6 +73,7 @@ impl Session {
             std::process::abort();
         }));
         let listener = args.listen(folder)?;
+        args.check(&exports)?;
         start(&exports)?;
         let front_ends = args.start(&exports, listener, outstanding);
         if front_ends.is_err() {
