@@ -30,6 +30,15 @@ pub(crate) fn known_content(path: &Path) -> Option<String> {
     named_content(&FileSource::open(path).ok()?)
 }
 
+/// Returns a description of a disk image in a format of its own, such as qcow2, whose bytes are not
+/// those of the disk; `None` for any other content, or if the file cannot be opened.
+pub(crate) fn image_content(path: &Path) -> Option<String> {
+    match recognize(&FileSource::open(path).ok()?, 512) {
+        Content::Unknown(image @ Unknown::Container(_)) => image.noun_phrase(),
+        _ => None,
+    }
+}
+
 /// Describes content with a known header.
 fn named_content(source: &FileSource) -> Option<String> {
     match recognize(source, 512) {

@@ -78,6 +78,7 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
             name: name.clone(),
             settings: Settings {
                 file: data[index].clone(),
+                read_only: args.read_only,
                 speed: args.speed,
                 seed: args.seed,
                 scenario: scenarios[index].clone(),

@@ -15,11 +15,11 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_io::device::guard;
+use traxtent_io::device::guard::{self, Refusal};
 use traxtent_server::serve::{DriveServer, Receipt, ReceiptVerdict, ServeError, Speed};
-use traxtent_server::service::Export;
+use traxtent_server::service::{Export, FileRole};
 
-use crate::content::recognized_content;
+use crate::content::{image_content, recognized_content};
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::parse::csv_file;
@@ -50,12 +50,13 @@ pub(crate) struct Args {
     /// memory
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Overwrite the content of the block device that --file names
+    /// Overwrite the content of the block device that --file names, or a disk image in a format of
+    /// its own, such as qcow2
     #[arg(long, requires = "file")]
     force: bool,
     #[command(flatten)]
     front_ends: FrontEndArgs,
-    /// Refuse writes
+    /// Refuse writes; the file of --file must exist, and is only read
     #[arg(long)]
     read_only: bool,
     /// Change a parameter of every drive
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .iter()
         .filter_map(|drive| drive.settings.file.as_deref())
     {
-        if !args.force {
+        if !args.force && !args.read_only {
             check_contents(path)?;
         }
     }
@@ -152,22 +153,30 @@ fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
     let opened = DriveServer::open(drive.settings.clone());
     opened.map(Arc::new).map_err(|error| match error {
         ServeError::Scenario { .. } | ServeError::ScenarioMismatch { .. } => Failure::input(error),
+        ServeError::Output {
+            role: FileRole::Log,
+            refusal: refusal @ Refusal::Locked(_),
+        } => Failure::Io(format!("--log {refusal}; name another file")),
         other => Failure::Io(other.to_string()),
     })
 }
 
-/// Refuses a block device that is in use or holds recognized content. A file can contain data from
-/// an earlier run.
+/// Refuses a block device that is in use or holds recognized content, and a disk image in a format
+/// of its own. Any other file can contain data from an earlier run.
 fn check_contents(path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt;
-    if !std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device()) {
-        return Ok(());
-    }
-    guard::check_unused(path).map_err(|error| Failure::Io(format!("--file {error}")))?;
-    match guard::volume_on(path).or_else(|| recognized_content(path)) {
+    let is_device = std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device());
+    let (kind, content) = if is_device {
+        guard::check_unused(path).map_err(|error| Failure::Io(format!("--file {error}")))?;
+        let content = guard::volume_on(path).or_else(|| recognized_content(path));
+        ("device", content)
+    } else {
+        ("file", image_content(path))
+    };
+    match content {
         None => Ok(()),
         Some(what) => Err(Failure::input(format!(
-            "--file {}: the device holds {what}; --force overwrites it",
+            "--file {}: the {kind} holds {what}; --force overwrites it",
             path.display()
         ))),
     }

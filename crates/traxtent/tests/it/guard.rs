@@ -159,6 +159,12 @@ fn serve_file_refuses_a_mounted_device() {
             testkit::skip!("ext4 cannot be mounted here");
         };
         fs::write(at.join("mnt/file"), vec![7; 100_000]).unwrap();
+        // A read-only drive only reads it.
+        let read = format!("serve ./drive.toml --file {name} --read-only -- true");
+        let before = bytes([&device.0, &image]);
+        let answer = traxtent_in(at, &read.split(' ').collect::<Vec<_>>());
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        assert!(before == bytes([&device.0, &image]));
         for line in [
             format!("serve ./drive.toml --file {name} -- true"),
             format!("serve ./drive.toml --file {name} --force -- true"),

@@ -27,6 +27,7 @@ mod probe;
 #[cfg(feature = "lab")]
 mod probe_random;
 mod serve;
+mod serve_files;
 mod sim;
 mod sweep;
 mod sweep_drives;
