@@ -81,8 +81,8 @@ impl Mount {
         })
     }
 
-    /// Removes leftovers of a killed server at a directory, and checks that it is empty. Returns its
-    /// canonical path.
+    /// Removes leftovers of a killed server at a directory, and checks that it is empty. Returns
+    /// its canonical path.
     ///
     /// # Errors
     /// Returns an error if the directory is missing, not empty or in use.

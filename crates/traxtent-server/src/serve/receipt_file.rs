@@ -32,8 +32,8 @@ impl ReceiptFile {
         })
     }
 
-    /// Removes the file of an earlier run, which would otherwise be taken for this run's if this run
-    /// is killed. Special files stay.
+    /// Removes the file of an earlier run, which would otherwise be taken for this run's if this
+    /// run is killed. Special files stay.
     pub(super) fn start(&self) -> Result<(), ServiceError> {
         let Some(older) = fs::metadata(&self.path).ok().filter(Metadata::is_file) else {
             return Ok(());

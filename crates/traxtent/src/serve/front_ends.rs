@@ -124,8 +124,8 @@ impl FrontEndArgs {
         Ok((listener, Address::Socket(path)))
     }
 
-    /// Checks the directory for the file of a single export, before services start and replace older
-    /// outputs.
+    /// Checks the directory for the file of a single export, before services start and replace
+    /// older outputs.
     pub(super) fn check(&self, exports: &[Export]) -> Result<()> {
         match (&self.fuse, exports) {
             (Some(directory), [_]) => Mount::prepare(directory).map(drop).map_err(io_failure),

@@ -55,9 +55,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts the services and the front ends. All services have been opened, and nothing replaces an
-    /// older output before the clients' socket listens. Each client has up to `outstanding` requests carried
-    /// out at a time. Sockets that are not named are created in `folder`.
+    /// Starts the services and the front ends. Older outputs are replaced only after the clients'
+    /// socket listens. Each client has up to `outstanding` requests carried out at a time. Sockets
+    /// that are not named are created in `folder`.
     pub(crate) fn start(
         exports: Vec<Export>,
         args: &FrontEndArgs,
