@@ -397,6 +397,7 @@ fn replay(
         let request = &outcome.completion.request;
         let device = outcome.arrival.device as usize;
         let seek_cylinders = match outcome.completion.served {
+            _ if request.op == Op::Flush => None,
             ServedBy::Buffer => None,
             ServedBy::Media | ServedBy::Both => arms.get_mut(device).and_then(|arm| {
                 let geometry = &machine.drives[device].geometry;

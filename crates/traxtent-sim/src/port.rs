@@ -219,18 +219,22 @@ impl QueuedDevice for Drive {
     type Completion = Completion;
     type Error = RequestError;
 
+    #[inline]
     fn drive(&self) -> &Drive {
         self
     }
 
+    #[inline]
     fn submit(&mut self, now: SimTime, arrival: &Arrival, (): ()) -> Result<u64, RequestError> {
         Drive::submit(self, now, arrival.request).map(|tag| tag.0)
     }
 
+    #[inline]
     fn poll(&mut self, now: SimTime) -> Option<(u64, Completion)> {
         Drive::poll(self, now).map(|completion| (completion.tag.0, completion))
     }
 
+    #[inline]
     fn next_wakeup(&self) -> Option<SimTime> {
         Drive::next_wakeup(self)
     }

@@ -160,8 +160,9 @@ impl<'a> RequestGenerator<'a> {
                     let fits = size <= u64::from(u32::MAX) && size <= region.end - region.start;
                     if !whole || !fits {
                         let longest = (region.end - region.start).min(u64::from(u32::MAX));
-                        let expected =
-                            format!("expected a whole number of sectors from 1 to {longest}");
+                        let expected = format!(
+                            "expected a whole number of sectors of {sector_bytes} bytes, from 1 to {longest}"
+                        );
                         return Err(value_error("size", length, expected));
                     }
                     Sizes::Fixed(size)

@@ -110,7 +110,9 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     place.check_devices(args)?;
     recipe.notes.extend(smallest);
     place.set_up(&devices, &mut recipe);
-    note_content(args, &place, &mut recipe);
+    let contents = place.contents(args);
+    note_content(&contents, &mut recipe);
+    test_blank(&contents, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
     if let Some(folder) = &args.output {
@@ -313,7 +315,26 @@ impl StackTarget {
             }
             check_unused(path).map_err(|refusal| Failure::input(refusal.to_string()))?;
         }
-        Ok(())
+        match &self.node {
+            Node::Image(path) if args.device.is_empty() => {
+                check_unused(Path::new(path)).map_err(|refusal| Failure::input(refusal.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the content of the devices and images of this machine that the commands overwrite;
+    /// `None` for one that is blank.
+    fn contents<'a>(&'a self, args: &'a StackArgs) -> Vec<(&'a Path, Option<String>)> {
+        let target = match &self.node {
+            Node::Block(path) | Node::Image(path) if args.device.is_empty() => Some(path),
+            _ => None,
+        };
+        let paths = args.device.iter().chain(target).map(Path::new);
+        let existing = paths.filter(|path| path.exists());
+        existing
+            .map(|path| (path, recognized_content(path)))
+            .collect()
     }
 
     /// For an image, adds the commands that attach it as a block device, before all others. For
@@ -321,14 +342,17 @@ impl StackTarget {
     fn set_up(&self, devices: &[String], recipe: &mut Recipe) {
         match &self.node {
             Node::Image(path) if devices == ["\"$DISK\""] => {
+                let image = absolute(Path::new(path));
                 let attach = Step {
                     what: "The image as a block device".to_owned(),
                     program: "losetup",
                     commands: vec![
-                        format!(
-                            "DISK=$(losetup --find --show --partscan {})",
-                            absolute(Path::new(path))
+                        refuse_unless(
+                            &format!("-z \"$(losetup --associated {image})\""),
+                            &image,
+                            "is in use as a loop device",
                         ),
+                        format!("DISK=$(losetup --find --show --partscan {image})"),
                         "trap 'losetup --detach \"$DISK\"' EXIT".to_owned(),
                     ],
                 };
@@ -346,20 +370,46 @@ impl StackTarget {
     }
 }
 
-/// Adds notes about the content of the devices and images of this machine, which the commands
-/// overwrite.
-fn note_content(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) {
-    let path = match &place.node {
-        Node::Block(path) | Node::Image(path) if args.device.is_empty() => Some(path),
-        _ => None,
-    };
-    for path in args.device.iter().chain(path) {
-        if let Some(content) = recognized_content(Path::new(path)) {
+/// Adds notes about the content that the commands overwrite.
+fn note_content(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
+    for (path, content) in contents {
+        if let Some(content) = content {
             recipe.notes.push(format!(
-                "WARNING: {path} holds {content}. These commands overwrite it."
+                "WARNING: {} holds {content}. These commands overwrite it.",
+                path.display()
             ));
         }
     }
+}
+
+/// Adds the commands that end the script if a device that was blank no longer is: the kernel can
+/// give its name to another disk.
+fn test_blank(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
+    let blank = contents.iter().filter(|(_, content)| content.is_none());
+    let commands: Vec<String> = blank
+        .map(|(path, _)| {
+            let path = absolute(path);
+            refuse_unless(
+                &format!("-z \"$(blkid --probe {path})\""),
+                &path,
+                "is no longer blank; plan again",
+            )
+        })
+        .collect();
+    if !commands.is_empty() {
+        let step = Step {
+            what: "Nothing has been written since the plan was made".to_owned(),
+            program: "blkid",
+            commands,
+        };
+        recipe.steps.insert(0, step);
+    }
+}
+
+/// Returns a command that ends the script with an error about a path, which is a shell word, unless
+/// a condition of `test` holds.
+fn refuse_unless(condition: &str, path: &str, why: &str) -> String {
+    format!("test {condition} || {{ echo {path}': {why}' >&2; exit 1; }}")
 }
 
 /// Returns the `n`-th of A, B, …, Z, AA, …, which distinguish placeholder names; 0 gives A.
@@ -495,7 +545,8 @@ fn version(tool: &Tool) -> Option<String> {
 fn script(recipe: &Recipe) -> String {
     let mut text = "#!/bin/sh -e\n".to_owned();
     for note in &recipe.notes {
-        text += &format!("# {note}\n");
+        // A path can contain line breaks.
+        text += &format!("# {}\n", note.replace('\n', "\n# "));
     }
     // `sh stack.sh` ignores the option in the first line.
     text += "set -eu\n";

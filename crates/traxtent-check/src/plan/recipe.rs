@@ -435,7 +435,10 @@ impl<'a> RecipeBuilder<'a> {
             _ => EXTENT_BYTES,
         };
         self.step(
-            "A volume group and one volume; data and extents are whole stripes",
+            match self.stripes {
+                Some(_) => "A volume group and one volume; data and extents are whole stripes",
+                None => "A volume group and one volume",
+            },
             "lvm",
             vec![
                 format!("pvcreate --dataalignment {}k {device}", data >> 10),

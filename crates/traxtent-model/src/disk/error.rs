@@ -59,7 +59,7 @@ pub enum DiskError {
         capacity: u64,
     },
     /// A bad sector cannot be moved to a spare.
-    #[error("LBN {lbn} cannot be moved to a spare: {problem}")]
+    #[error("the physical sector that begins at LBN {lbn} cannot be moved to a spare: {problem}")]
     NoSpare {
         /// The first LBN of the bad physical sector.
         lbn: u64,

@@ -489,6 +489,7 @@ impl Drive {
     }
 
     /// Returns the next request that has completed by `now`, in order of completion.
+    #[inline]
     pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
         self.run_until(now);
         if self.done.front()?.completed <= now {
@@ -519,6 +520,7 @@ impl Drive {
 
     /// Returns the earlier of two times: that of the first unreported completion, and that at which
     /// the arm can start a waiting request. Returns `None` if there is neither.
+    #[inline]
     pub fn next_wakeup(&self) -> Option<SimTime> {
         let completion = self.done.front().map(|completion| completion.completed);
         let work = match &self.arm {

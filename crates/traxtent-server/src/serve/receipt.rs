@@ -578,8 +578,11 @@ impl Receipt {
             ("p50", timed_p50_us, LATE_P50_US),
             ("p99", late.p99, LATE_P99_US),
         ] {
-            if late * self.speed > bound {
-                reasons.push(format!("lateness {name} is {late:.0} us"));
+            let late = late * self.speed;
+            if late > bound {
+                reasons.push(format!(
+                    "lateness {name} is {late:.0} us of the drive's time"
+                ));
             }
         }
         self.verdict = if reasons.is_empty() {
@@ -617,8 +620,12 @@ impl Receipt {
             lines.extend([
                 row("modelled", &self.modelled_ms, "ms"),
                 row("delivered", &self.delivered_ms, "ms"),
-                row("lateness", &self.lateness_us, "us"),
-                row("transport", &self.transport_us, "us, subtracted"),
+                row("lateness", &self.lateness_us, "us of real time"),
+                row(
+                    "transport",
+                    &self.transport_us,
+                    "us of real time, subtracted",
+                ),
                 format!(
                     "late        {:.2} % of requests, by more than 1 % of their response time",
                     100.0 * self.share_late_1_percent

@@ -131,10 +131,17 @@ impl Report<'_> {
                 writeln!(out, "seed        {}", only.seed)?;
             }
             [_] => {}
-            [from, .., to] => writeln!(
+            [from, .., to] if self.cases.iter().all(|case| case.runs[0].seed == from.seed) => {
+                writeln!(
+                    out,
+                    "seeds       {} to {}: means ± half of their 95 % intervals",
+                    from.seed, to.seed
+                )?;
+            }
+            seeds @ [_, ..] => writeln!(
                 out,
-                "seeds       {} to {}: means ± half of their 95 % intervals",
-                from.seed, to.seed
+                "seeds       {} of each row: means ± half of their 95 % intervals",
+                seeds.len()
             )?,
             [] => unreachable!("a case has a run"),
         }

@@ -275,6 +275,56 @@ fn drives_that_differ() {
     }
 }
 
+/// Does a script end before it writes if a device that was blank has content by then, or if an image
+/// is in use? Is an image in use refused?
+#[test]
+fn a_script_for_other_content() {
+    for tool in ["losetup", "blkid", "mkfs.ext4"] {
+        let _ = testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("a b.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let name = image.to_str().unwrap();
+    let plan = || traxtent(&["plan", "stack", name, "--for", "fs=ext4"]);
+    let refused = |script: &str, why: &str| {
+        let before = fs::read(&image).unwrap();
+        let ran = Command::new("sh").args(["-c", script]).output().unwrap();
+        let says = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{says}");
+        assert!(says.contains(why), "{says}");
+        assert!(fs::read(&image).unwrap() == before, "the script has written");
+    };
+    let of_image = plan().out;
+    {
+        let Some(device) = Loop::attach_with(&image, &[]) else {
+            testkit::skip!("no loop device can be attached");
+        };
+        let of_device = traxtent(&["plan", "stack", device.name(), "--for", "fs=ext4"]).out;
+        refused(&of_image, "a b.img: is in use as a loop device");
+        assert_eq!(plan().status, 2, "{}", plan().err);
+        assert!(plan().err.contains("in use"), "{}", plan().err);
+        let made = Command::new("mkfs.ext4").args(["-q", device.name()]).status();
+        assert!(made.unwrap().success());
+        let why = format!("{}: is no longer blank; plan again", device.name());
+        refused(&of_device, &why);
+    }
+    refused(&of_image, "a b.img: is no longer blank; plan again");
+}
+
+/// Is a line break in a path part of a comment?
+#[test]
+fn a_path_with_a_line_break() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("x\ntouch found #");
+    let mut bytes = vec![0; 64 << 20];
+    bytes[4086..4096].copy_from_slice(b"SWAPSPACE2");
+    fs::write(&image, bytes).unwrap();
+    let answer = traxtent(&["plan", "stack", image.to_str().unwrap()]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.out.contains("\n# touch found # holds"), "{}", answer.out);
+}
+
 /// Is an image only read, do the commands attach it, and is there a warning only if it is not
 /// blank?
 #[test]
