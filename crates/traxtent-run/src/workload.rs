@@ -147,8 +147,7 @@ impl Workload {
         match self {
             Workload::Drawn(spec) => spec.to_string(),
             Workload::Synthio(spec) => {
-                let requests = Count(spec.count, "request");
-                format!("synthetic, as in the parameters: {requests}")
+                format!("synthetic, as in the parameters, count={}", spec.count)
             }
             Workload::Trace(path) => path.display().to_string(),
             Workload::Supplied(description) => description.to_string(),

@@ -218,7 +218,7 @@ pub(super) fn workload_of(cases: &[Case]) -> String {
     let shown = description
         .split(',')
         .map(|part| match part.split_once('=') {
-            Some((key, _)) if swept.contains(&key) => format!("{key}=…"),
+            Some((key, _)) if swept.contains(&key.trim_start()) => format!("{key}=…"),
             _ => part.to_owned(),
         });
     shown.collect::<Vec<_>>().join(",")

@@ -293,7 +293,10 @@ fn a_script_for_other_content() {
         let says = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(1), "{says}");
         assert!(says.contains(why), "{says}");
-        assert!(fs::read(&image).unwrap() == before, "the script has written");
+        assert!(
+            fs::read(&image).unwrap() == before,
+            "the script has written"
+        );
     };
     let of_image = plan().out;
     {
@@ -304,7 +307,9 @@ fn a_script_for_other_content() {
         refused(&of_image, "a b.img: is in use as a loop device");
         assert_eq!(plan().status, 2, "{}", plan().err);
         assert!(plan().err.contains("in use"), "{}", plan().err);
-        let made = Command::new("mkfs.ext4").args(["-q", device.name()]).status();
+        let made = Command::new("mkfs.ext4")
+            .args(["-q", device.name()])
+            .status();
         assert!(made.unwrap().success());
         let why = format!("{}: is no longer blank; plan again", device.name());
         refused(&of_device, &why);
@@ -322,7 +327,11 @@ fn a_path_with_a_line_break() {
     fs::write(&image, bytes).unwrap();
     let answer = traxtent(&["plan", "stack", image.to_str().unwrap()]);
     assert_eq!(answer.status, 0, "{}", answer.err);
-    assert!(answer.out.contains("\n# touch found # holds"), "{}", answer.out);
+    assert!(
+        answer.out.contains("\n# touch found # holds"),
+        "{}",
+        answer.out
+    );
 }
 
 /// Is an image only read, do the commands attach it, and is there a warning only if it is not

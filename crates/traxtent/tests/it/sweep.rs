@@ -485,6 +485,14 @@ fn seeds() {
     assert!((all["response_ms"]["mean"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
     assert!(all["response_ms"]["mean"]["half_width"].as_f64().unwrap() > 0.0);
     assert_eq!(all["seeds"], serde_json::json!([3, 4, 5]));
+    // The head names seeds only if they are those of all rows.
+    let head = |set: &str| {
+        let text = prints(&["sim", "atlas10k", SMALL, "--seeds", "2", "--set", set]);
+        let line = text.lines().find(|line| line.starts_with("seeds "));
+        line.unwrap().to_owned()
+    };
+    assert!(head("workload.count=10,20").contains(" 1 to 2: means"));
+    assert!(head("workload.seed=3,4").contains(" 2 of each row: means"));
 }
 
 /// Does the error for an invalid key or value name it in one line?

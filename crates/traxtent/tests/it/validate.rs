@@ -243,6 +243,45 @@ fn warnings_name_the_trace_once() {
     assert_eq!(lines.len(), count, "{all}");
 }
 
+/// Are flushes of a served drive's log omitted, also between requests on the media?
+#[test]
+fn a_log_with_flushes() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    let path = log.to_str().unwrap();
+    let sim = [
+        "sim",
+        "generic-20tb",
+        "random,count=4,read=0",
+        "--log",
+        path,
+    ];
+    assert_eq!(traxtent(&sim).status, 0);
+    // The flushes have the times of the requests that they follow.
+    let text = fs::read_to_string(&log).unwrap();
+    let (head, rows) = text.split_once('\n').unwrap();
+    let mut with_flushes = format!("{head}\n");
+    for (number, row) in rows.lines().enumerate() {
+        let mut fields: Vec<&str> = row.split(',').collect();
+        let measured = fields.iter().position(|field| field.is_empty()).unwrap();
+        fields[measured] = "5.000000000";
+        with_flushes += &format!("{},{}\n", 2 * number, fields[1..].join(","));
+        (fields[2], fields[4], fields[5]) = ("flush", "0", "0");
+        with_flushes += &format!("{},{}\n", 2 * number + 1, fields[1..].join(","));
+    }
+    fs::write(&log, with_flushes).unwrap();
+    let answer = traxtent(&["validate", path, "--drive", "generic-20tb"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("omitted 4 requests that flush the cache"),
+        "{}\n{}",
+        answer.err,
+        answer.out
+    );
+}
+
 /// Does a trace without measured times fail if it was named, also beside one that is compared? Is
 /// it only noted if it was found in a directory?
 #[test]
