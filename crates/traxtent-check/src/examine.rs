@@ -16,8 +16,8 @@ use traxtent_units::system_message;
 use crate::layers::lvm::Group;
 use crate::layers::md::data_members;
 use crate::layers::{
-    Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, Table, Unknown,
-    lost_header, recognize, remnants,
+    Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, SizeSource, Table,
+    Unknown, lost_header, recognize, remnants,
 };
 use crate::source::{FileSource, JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
@@ -291,9 +291,10 @@ impl Examiner<'_> {
         if let Kind::Disk(disk) = &mut self.stack.layers[on.0].kind
             && disk.image
             && !self.is_sector_stated
-            && disk.physical_by == crate::layers::SizeSource::Assumed
+            && (disk.physical_by == SizeSource::Assumed || sector_bytes <= disk.physical_bytes)
         {
-            // If no sector size is stated, that of an image is taken from its table.
+            // If no logical sector size is stated, that of an image is taken from its table. It is
+            // not larger than a stated physical sector.
             disk.logical_bytes = sector_bytes;
             disk.physical_bytes = disk.physical_bytes.max(sector_bytes);
         }

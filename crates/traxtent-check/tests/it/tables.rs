@@ -178,6 +178,22 @@ fn gpt_of_another_sector_size() {
         ["table-sector-size"],
         "unless it is stated"
     );
+    // A stated physical sector does not state the logical one, but limits it.
+    let with_physical = |bytes| {
+        let stated = StatedDrive {
+            physical_bytes: Some(bytes),
+            ..StatedDrive::default()
+        };
+        let stack = image.stack_for(&stated);
+        let Kind::Disk(disk) = &stack.layers[0].kind else {
+            panic!("{stack:#?}")
+        };
+        let sizes = (disk.logical_bytes, disk.physical_bytes);
+        (sizes, crate::image::wrong(&stack))
+    };
+    assert_eq!(with_physical(16_384), ((4096, 16_384), vec![]));
+    assert_eq!(with_physical(4096), ((4096, 4096), vec![]));
+    assert_eq!(with_physical(512), ((512, 512), vec!["table-sector-size"]));
     let other = Image::new(256 * MIB);
     other.run(
         &parted,
@@ -459,7 +475,7 @@ fn overlapping_or_beyond_the_end() {
 }
 
 /// Writes an MBR with Linux partitions at the given sectors and of the given lengths.
-fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
+pub(crate) fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
     let mut sector = [0; 512];
     for (index, (first, count)) in partitions.iter().enumerate() {
         let at = 446 + 16 * index;

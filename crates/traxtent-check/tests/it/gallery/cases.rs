@@ -17,6 +17,11 @@ const FLASH: Drive = Drive {
     erase_bytes: 4 << 20,
     ..TODAY
 };
+/// A present-day drive whose logical sectors are stated too.
+const LOGICAL_512: Drive = Drive {
+    logical_bytes: 512,
+    ..TODAY
+};
 /// A drive with the jumper for Windows XP, which shifts its LBNs by one.
 const JUMPER: Drive = Drive {
     first_aligned_byte: 7 * 512,
@@ -25,6 +30,7 @@ const JUMPER: Drive = Drive {
 
 const fn physical(physical_bytes: u64) -> Drive {
     Drive {
+        logical_bytes: 0,
         physical_bytes,
         chunk_bytes: 0,
         stripe_bytes: 0,
@@ -199,7 +205,7 @@ pub(crate) const CASES: &[Case] = &[
     case(
         "GPT for logical sectors of 4096, on a drive with logical sectors of 512",
         "disk 64; printf 'g\\nn\\n\\n\\n\\nw\\n' | fdisk -b 4096 disk.img >/dev/null",
-        TODAY,
+        LOGICAL_512,
         &[("table-sector-size", "GPT")],
     ),
     case(

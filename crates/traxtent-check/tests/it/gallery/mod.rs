@@ -30,6 +30,7 @@ pub(crate) struct Case {
 /// The stated properties of a drive. Zero means that a property is not stated.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Drive {
+    logical_bytes: u64,
     physical_bytes: u64,
     chunk_bytes: u64,
     stripe_bytes: u64,
@@ -41,6 +42,7 @@ impl Drive {
     pub(crate) fn stated(self) -> StatedDrive {
         let some = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
         StatedDrive {
+            logical_bytes: some(self.logical_bytes),
             physical_bytes: some(self.physical_bytes),
             chunk_bytes: some(self.chunk_bytes),
             stripe_bytes: some(self.stripe_bytes),
@@ -54,6 +56,7 @@ impl Drive {
     fn name(self) -> String {
         let mut words = vec![format!("physical {}", self.physical_bytes)];
         for (name, bytes) in [
+            ("logical", self.logical_bytes),
             ("chunk", self.chunk_bytes),
             ("stripe", self.stripe_bytes),
             ("erase block", self.erase_bytes),
