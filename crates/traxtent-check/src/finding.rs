@@ -244,7 +244,7 @@ impl Rule {
     pub fn is_damage(self) -> bool {
         matches!(
             self,
-            Rule::PartitionOverlap | Rule::BeyondEnd | Rule::Damaged
+            Rule::PartitionOverlap | Rule::TableSectorSize | Rule::BeyondEnd | Rule::Damaged
         )
     }
 }

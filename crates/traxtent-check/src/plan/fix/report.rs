@@ -15,7 +15,8 @@ use crate::stack::{Kind, LayerId, Stack};
 ///
 /// No commands are kept on a drive with one of the `damages`, which are findings of rules that
 /// [mean damage](crate::finding::Rule::is_damage). The notes of other findings there say to repair
-/// the damage first, except for notes without commands about a partition table.
+/// the damage first, except for notes without commands about a partition table. They say so too if
+/// the table is not found with the drive's sector size.
 pub fn keep_first_commands(
     rows: &mut [ReportRow],
     damages: &[(LayerId, &'static str)],
@@ -38,10 +39,13 @@ pub fn keep_first_commands(
     for row in rows {
         if !row.finding.rule.is_damage()
             && let Some(fix) = row.fix.as_mut()
-            && !(fix.commands.is_empty() && is_about_table(row.finding.rule))
         {
             let drives = drives_below(stack, row.finding.layer);
-            if let Some((_, rule)) = damaged.iter().find(|(drive, _)| drives.contains(drive)) {
+            let is_table_note = fix.commands.is_empty() && is_about_table(row.finding.rule);
+            let comes_first = |(drive, rule): &&(LayerId, &str)| {
+                drives.contains(drive) && (!is_table_note || *rule == Rule::TableSectorSize.id())
+            };
+            if let Some((_, rule)) = damaged.iter().find(comes_first) {
                 *fix = note_only(&format!(
                     "repair the damage ({rule}) first, then check again: commands for this finding could destroy more data"
                 ));
