@@ -6,7 +6,9 @@
 //! drive, only the first has commands, because they may move the layers that the others name. On a
 //! damaged drive, none has.
 
+mod blocks;
 mod contents;
+mod devices;
 mod report;
 mod space;
 mod tables;
@@ -15,8 +17,10 @@ use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{
     BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
-use crate::rules::{forward_to_all, luks_remainder, physical_below};
+use crate::rules::{forward_to_all, luks_remainder};
 use crate::stack::{Kind, Layer, LayerId, Stack};
+use blocks::BLOCK_BYTES;
+use devices::{DEVICE, DRIVE, PART_VARIABLE, device, path_word};
 
 pub use report::{keep_first_commands, keep_first_of_array};
 
@@ -27,27 +31,12 @@ const COPY_AWAY: &str =
 /// The multiple to which a partition that must become shorter is rounded down, in sectors.
 const SHORTENED_SECTORS: u64 = 8;
 
-/// The sector size for which a LUKS device with smaller sectors is encrypted anew, in bytes.
-const LUKS_SECTOR_BYTES: u64 = 4096;
-
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
     "; the hybrid MBR keeps the old position: recreate it afterwards (`sgdisk --hybrid`)";
 
-/// The placeholder for the device of an array or a volume that is not assembled.
-const DEVICE: &str = "DEVICE";
-
 /// The end of the reason for [`Unknown::Elsewhere`] if a part of a volume is not among the images.
 const NOT_AVAILABLE: &str = "not available";
-
-/// The placeholder for a drive that the user names.
-const DRIVE: &str = "DRIVE";
-
-/// The start of a command that attaches a loop device.
-const PART_ASSIGNMENT: &str = "part=$(";
-
-/// The shell variable for the loop device of an image or of a part of one.
-const PART_VARIABLE: &str = "$part";
 
 /// Returns the fix of a finding, or `None` if there is nothing to fix.
 pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
@@ -60,6 +49,7 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     };
     let mut fix = at
         .first_problem()
+        .or_else(|| at.no_larger_blocks())
         .or_else(|| at.place_first())
         .or_else(|| at.fix())?;
     let is_hybrid = |table: &Table| table.boot_sector == BootSector::Hybrid;
@@ -72,15 +62,7 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
         fix.note.push_str(HYBRID);
     }
     without_placeholders(&mut fix);
-    let uses = |text: &str| fix.commands.iter().any(|command| command.contains(text));
-    if let Some(part) = at.attach_command()
-        && uses(PART_VARIABLE)
-        && !uses(PART_ASSIGNMENT)
-    {
-        fix.commands.insert(0, part);
-        fix.commands
-            .push(format!("losetup --detach {PART_VARIABLE}"));
-    }
+    at.attach_images(&mut fix);
     Some(fix)
 }
 
@@ -140,22 +122,22 @@ impl FindingContext<'_> {
             Rule::TableDamaged => self.table(),
             Rule::TableRemnant => self.protective_mbr(),
             Rule::Remnant => self.remnant(),
-            Rule::PartitionOverlap => Some(note_only(
-                "write to neither partition until it is known which entry is wrong: keep a dump of the table (`sfdisk --dump`), and correct that entry; if the drive or the image was longer before, restore its length instead",
-            )),
+            Rule::PartitionOverlap => self.overlap(),
             Rule::TableSectorSize => Some(note_only(
                 "connect the drive as it was when the table was written, or copy the data away and write a new table",
             )),
-            Rule::ZfsAshift => Some(note_only(
-                "the ashift of a vdev cannot be changed: create a new pool with `zpool create -o ashift=12`, and send the data to it",
-            )),
+            Rule::ZfsAshift => Some(self.larger_ashift()),
             Rule::SwapPage => Some(note_only(
                 "the machine determines the page size; put swap on a drive with smaller physical sectors",
             )),
             Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(note_only(
                 "nothing on the drive is wrong: set the alignment explicitly (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
             )),
-            Rule::HintPhysical | Rule::HintBridge => Some(note_only(
+            Rule::HintPhysical => Some(note_only(&format!(
+                "state the size with --physical-sector {}, and align to it",
+                self.physical_bytes()
+            ))),
+            Rule::HintBridge => Some(note_only(
                 "state the size with --physical-sector 4096, and align to it",
             )),
             Rule::AlignmentOffset => Some(note_only(
@@ -213,7 +195,10 @@ impl FindingContext<'_> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
         let is_file = matches!(&below.kind, Kind::Disk(_)) && below.node.is_none();
         let (image, raw) = if is_file {
-            (quoted(&below.name), quoted(&format!("{}.raw", below.name)))
+            (
+                path_word(&below.name),
+                path_word(&format!("{}.raw", below.name)),
+            )
         } else {
             (quoted(below.node.as_deref()?), "FILE".to_owned())
         };
@@ -263,10 +248,11 @@ impl FindingContext<'_> {
             return None;
         }
         Some(note_only(&format!(
-            "{} is misaligned, so a new {} in it would be misaligned too: copy the data away, recreate the partition from sector {}, check again for the right options, create the layers in it anew, copy the data back",
+            "{} is misaligned, so a new {} in it would be misaligned too: copy the data away, recreate the partition from sector {}{}, check again for the right options, create the layers in it anew, copy the data back",
             layer.name,
             self.kind_name(),
-            (place.start + forward) / self.sector_bytes()
+            (place.start + forward) / self.sector_bytes(),
+            self.sector_size()
         )))
     }
 
@@ -306,20 +292,6 @@ impl FindingContext<'_> {
         forward_to_all(stack, id, drive)
     }
 
-    /// Returns the block size of the file system in the partition if it is smaller than a physical
-    /// sector, so that the file system must be created anew in any case.
-    fn too_small_blocks(&self, partition: &Layer) -> Option<u64> {
-        let (id, content) = self.content_of(partition)?;
-        let block = match &content.kind {
-            Kind::Ext(ext) => ext.block_bytes,
-            Kind::Xfs(xfs) => xfs.block_bytes,
-            Kind::Btrfs(btrfs) => btrfs.sector_bytes,
-            _ => return None,
-        };
-        let (_, physical) = physical_below(self.stack, id)?;
-        (block < physical).then_some(block)
-    }
-
     /// Returns the partition that the finding concerns or lies in, with its layer and its drive.
     fn partition(&self) -> Option<(&Partition, &Layer, &Layer)> {
         let mut id = self.id;
@@ -342,21 +314,18 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the size in bytes of the sectors that partitioning tools count: the logical sectors
-    /// of the drive that the table lies on, or the table's if it does not lie on a drive.
+    /// Returns the size in bytes of the sectors that the table counts, or 512 without a table.
     fn sector_bytes(&self) -> u64 {
-        let Some((id, table)) = self.table_below() else {
-            return 512;
-        };
-        match &self.drive_below(id).kind {
-            Kind::Disk(disk) => disk.logical_bytes,
-            _ => table.sector_bytes,
-        }
+        self.table_below()
+            .map_or(512, |(_, table)| table.sector_bytes)
     }
 
-    /// Returns a layer's name for a command line: its node, or else its name.
-    fn device(layer: &Layer) -> String {
-        layer.node.clone().unwrap_or_else(|| layer.name.clone())
+    /// Returns the words after a number of sectors whose size is not the usual one.
+    fn sector_size(&self) -> String {
+        match self.sector_bytes() {
+            512 => String::new(),
+            bytes => format!(" (of {bytes} bytes)"),
+        }
     }
 
     fn move_partition(&self) -> Option<Fix> {
@@ -371,18 +340,19 @@ impl FindingContext<'_> {
             .filter(|&forward| forward > 0 && forward < layer.bytes)
             .unwrap_or(off.every - off.by);
         let moved = (start + forward) / sector;
+        let size = self.sector_size();
         let name = &layer.name;
         if partition.role != PartitionRole::Primary {
             return Some(note_only(&format!(
-                "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}, each after a free sector for its own table"
+                "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}{size}, each after a free sector for its own table"
             )));
         }
         if let Some(block) = self.too_small_blocks(layer) {
             return Some(note_only(&format!(
-                "a move alone would not help, because its file system has blocks of {block} bytes, and the block size cannot be changed: copy the data away, recreate the partition from sector {moved}, create the file system anew with blocks of 4096 bytes, copy the data back, check again"
+                "a move alone would not help, because its file system has blocks of {block} bytes, and the block size cannot be changed: copy the data away, recreate the partition from sector {moved}{size}, create the file system anew with blocks of {BLOCK_BYTES} bytes, copy the data back, check again"
             )));
         }
-        let device = quoted(&Self::device(drive));
+        let device = device(drive);
         let number = partition.number;
         let free = self.space_after(layer, drive).unwrap_or_default();
         let needed = forward.div_ceil(sector).max(free.sectors_min);
@@ -426,8 +396,9 @@ impl FindingContext<'_> {
             return None;
         }
         let Kind::Ext(ext) = &layer.kind else {
-            return contents::too_long(&layer.kind)
-                .map(|what| note_only(&what.replace("SECTOR", &moved.to_string())));
+            return contents::too_long(&layer.kind).map(|what| {
+                note_only(&what.replace("SECTOR", &format!("{moved}{}", self.sector_size())))
+            });
         };
         let at = FindingContext {
             stack: self.stack,
@@ -437,21 +408,18 @@ impl FindingContext<'_> {
         };
         let device = at.device_below()?;
         let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
-        let mut commands = vec![
-            format!("e2fsck -f {device}"),
-            format!("resize2fs {device} {kib}K"),
-        ];
-        if let Some(attach) = at.attach_command() {
-            commands.insert(0, attach);
-            commands.push(format!("losetup --detach {PART_VARIABLE}"));
-        }
-        Some(Fix {
+        let mut fix = Fix {
             note: format!(
                 "back up {} first, and unmount it; the commands shrink its {} so that it can be moved; then check again",
                 partition.name, ext.version
             ),
-            commands,
-        })
+            commands: vec![
+                format!("e2fsck -f {device}"),
+                format!("resize2fs {device} {kib}K"),
+            ],
+        };
+        at.attach_images(&mut fix);
+        Some(fix)
     }
 
     /// Returns the content of a partition.
@@ -477,9 +445,10 @@ impl FindingContext<'_> {
         // The end is as far into a sector as the length only if the start is aligned.
         if layer.bytes % off.every != off.by {
             return Some(note_only(&format!(
-                "follows from its start, which is misaligned too: fix the start first, then check again; if {} is recreated for that, give it a length that is a multiple of {} sectors",
+                "follows from its start, which is misaligned too: fix the start first, then check again; if {} is recreated for that, give it a length that is a multiple of {} sectors{}",
                 layer.name,
-                unit / sector
+                unit / sector,
+                self.sector_size()
             )));
         }
         let content = self.content_of(layer);
@@ -489,7 +458,8 @@ impl FindingContext<'_> {
             let first = if luks_remainder(luks, content.bytes) != 0 {
                 Some(Rule::LuksEnd)
             } else {
-                (luks.sector_bytes < off.every).then_some(Rule::LuksSector)
+                (luks.sector_bytes < off.every && off.every <= BLOCK_BYTES)
+                    .then_some(Rule::LuksSector)
             };
             if let Some(rule) = first {
                 return Some(note_only(&format!(
@@ -507,7 +477,7 @@ impl FindingContext<'_> {
                 layer.name
             )));
         }
-        let device = quoted(&Self::device(drive));
+        let device = device(drive);
         Some(Fix {
             note: format!(
                 "the content of {} ends before its sector {sectors}; nothing is moved",
@@ -543,7 +513,7 @@ impl FindingContext<'_> {
             commands: vec![format!(
                 "echo ',{sectors}' | sfdisk -N {} {}",
                 partition.number,
-                quoted(&Self::device(drive))
+                device(drive)
             )],
         })
     }
@@ -631,34 +601,6 @@ impl FindingContext<'_> {
         ))
     }
 
-    /// Returns the device that a layer lies on, as a shell word.
-    fn device_below(&self) -> Option<String> {
-        let below = self.stack.layer(self.layer.on.first()?.layer);
-        // The tools of these formats need a device, even for a whole image.
-        let needs_device = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
-        let is_image = matches!(below.kind, Kind::Disk(_)) && !needs_device;
-        Some(match self.attach_command() {
-            Some(_) if !is_image => PART_VARIABLE.to_owned(),
-            None if below.node.is_none() => DEVICE.to_owned(),
-            _ => quoted(&Self::device(below)),
-        })
-    }
-
-    /// Returns the command that attaches a loop device to the layer below, if that layer is in an
-    /// image.
-    fn attach_command(&self) -> Option<String> {
-        let id = self.layer.on.first()?.layer;
-        let (drive, start) = self.stack.in_one_piece(id)?;
-        if self.stack.layer(drive).node.is_some() {
-            return None;
-        }
-        let image = quoted(&self.stack.layer(drive).name);
-        let bytes = self.stack.layer(id).bytes;
-        Some(format!(
-            "part=$(losetup --find --show --offset {start} --sizelimit {bytes} {image})"
-        ))
-    }
-
     fn rechunk(&self) -> Option<Fix> {
         let Kind::Array(_) = &self.layer.kind else {
             return Some(note_only(COPY_AWAY));
@@ -671,53 +613,6 @@ impl FindingContext<'_> {
             commands: vec![format!(
                 "mdadm --grow {device} --chunk=64 --backup-file=md.backup"
             )],
-        })
-    }
-
-    fn luks_sector(&self) -> Option<Fix> {
-        let Kind::Luks(luks) = &self.layer.kind else {
-            return None;
-        };
-        let rest = self.layer.bytes.saturating_sub(luks.data_start) % LUKS_SECTOR_BYTES;
-        if rest != 0 {
-            // cryptsetup: "Data device is not aligned to encryption sector size".
-            return Some(note_only(&format!(
-                "cryptsetup refuses sectors of {LUKS_SECTOR_BYTES} bytes for this length: shrink the file system in the LUKS device by {rest} bytes or more, shorten what the LUKS device lies in by exactly {rest} bytes, then check again"
-            )));
-        }
-        let device = self.device_below()?;
-        if luks.version == 1 {
-            return Some(Fix {
-                note: "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it".to_owned(),
-                commands: vec![
-                    format!("cryptsetup convert --type luks2 {device}"),
-                    format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {LUKS_SECTOR_BYTES} {device}"),
-                ],
-            });
-        }
-        Some(Fix {
-            note: "close the device and back up its header first; all data is re-encrypted, which can be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
-            commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {LUKS_SECTOR_BYTES} {device}")],
-        })
-    }
-
-    fn larger_blocks(&self) -> Option<Fix> {
-        let device = self.device_below()?;
-        let command = match &self.layer.kind {
-            Kind::Ext(ext) => format!("mke2fs -t {} -b 4096 {device}", ext.version),
-            // The other values that cannot be changed are set at once.
-            Kind::Xfs(_) => self
-                .recreate_xfs()?
-                .commands
-                .concat()
-                .replace("mkfs.xfs -f", "mkfs.xfs -f -b size=4096"),
-            Kind::Btrfs(_) => format!("mkfs.btrfs -f --sectorsize 4096 {device}"),
-            _ => return Some(note_only(COPY_AWAY)),
-        };
-        Some(Fix {
-            note: "the block size of a file system cannot be changed: copy the data away first"
-                .to_owned(),
-            commands: vec![command],
         })
     }
 
@@ -771,9 +666,13 @@ impl FindingContext<'_> {
 
     fn recreate_xfs(&self) -> Option<Fix> {
         let device = self.device_below()?;
+        let physical = self.physical_bytes();
         let stripes = match self.stripes() {
             Some((chunk, stripe)) if chunk > 0 => {
-                let log = if chunk <= 256 << 10 { chunk } else { 32 << 10 };
+                let log = match chunk <= 256 << 10 {
+                    true => chunk,
+                    false => physical.max(32 << 10),
+                };
                 format!(
                     " -d su={}k,sw={} -l su={}k",
                     chunk >> 10,
@@ -781,11 +680,12 @@ impl FindingContext<'_> {
                     log >> 10
                 )
             }
+            _ if physical > BLOCK_BYTES => format!(" -l su={}k", physical >> 10),
             _ => String::new(),
         };
         Some(Fix {
             note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back".to_owned(),
-            commands: vec![format!("mkfs.xfs -f -s size=4096{stripes} {device}")],
+            commands: vec![format!("mkfs.xfs -f -s size={BLOCK_BYTES}{stripes} {device}")],
         })
     }
 }

@@ -190,6 +190,22 @@ fn zfs_ashift() {
                 vec![]
             }
         );
+        // The pool to be created has the physical sectors of the drive.
+        for physical_bytes in [4096_u64, 16_384] {
+            let stack = image.stack_for(&StatedDrive {
+                physical_bytes: Some(physical_bytes),
+                ..StatedDrive::default()
+            });
+            let rows = traxtent_check::findings(&stack, None, None, &[]);
+            let row = rows.iter().find(|row| row.finding.rule == Rule::ZfsAshift);
+            let note = row.map(|row| row.fix.clone().unwrap().note);
+            let is_too_small = 1 << ashift < physical_bytes;
+            let option = format!("ashift={}`", physical_bytes.ilog2());
+            assert_eq!(
+                note.is_some_and(|note| note.contains(&option)),
+                is_too_small
+            );
+        }
     }
 }
 

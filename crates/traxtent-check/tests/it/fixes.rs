@@ -1,9 +1,9 @@
 //! The commands printed to fix a finding, run with the real tools on the images of the gallery. Is
 //! the finding gone afterwards?
 //!
-//! Shell functions replace three of the tools. `sfdisk` does not inform the kernel, `pvcreate` uses
-//! only the given device, and `cryptsetup` supplies a passphrase and uses few iterations. Neither
-//! `pvcreate` nor `cryptsetup` asks for confirmation.
+//! Shell functions replace four of the tools. `sfdisk` does not inform the kernel, `pvcreate` uses
+//! only the given device, and `cryptsetup` supplies a passphrase and uses few iterations. `e2fsck`,
+//! `pvcreate` and `cryptsetup` do not ask for confirmation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +21,7 @@ use crate::image::{Image, MIB};
 const PREAMBLE: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 LVM_SYSTEM_DIR="$PWD/lvm"
 sfdisk() { command sfdisk --no-reread --no-tell-kernel "$@"; }
+e2fsck() { command e2fsck -y "$@"; }
 pvcreate() {
   mkdir -p lvm
   for device in "$@"; do :; done
@@ -67,7 +68,7 @@ fn commands(row: &ReportRow) -> &[String] {
 }
 
 /// Runs commands, and returns their output as an error if they fail.
-fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
+pub(crate) fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
     let output = Command::new("sh")
         .args(["-e", "-c", &format!("{PREAMBLE}\n{}", commands.join("\n"))])
         .current_dir(folder)

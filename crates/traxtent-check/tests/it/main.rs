@@ -12,6 +12,7 @@ mod gallery;
 mod hostile;
 mod image;
 mod machine;
+mod native;
 mod recipes;
 mod remnants;
 mod rules;

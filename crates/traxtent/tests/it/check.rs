@@ -98,6 +98,27 @@ fn given_twice() {
     }
 }
 
+/// Do the printed commands fix an image whose name looks like an option?
+#[test]
+fn name_like_an_option() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[34]).unwrap();
+    fs::rename(path, folder.path().join("-n.img")).unwrap();
+    let check = || traxtent_in(folder.path(), &["check", "--json", "--", "-n.img"]);
+    let report: serde_json::Value = serde_json::from_str(&check().out).unwrap();
+    let command = report["findings"][0]["fix"]["commands"][0]
+        .as_str()
+        .unwrap();
+    assert!(command.ends_with(" ./-n.img"), "{command}");
+    let path = "PATH=$PATH:/usr/sbin:/sbin";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{path}; {command}")]);
+    let output = shell.current_dir(&folder).output().unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
+    assert_eq!(check().status, 0);
+}
+
 /// Does an image that ends before its partition give a fault of the table, and no advice to repair
 /// the content of the partition? Can a large sparse image be examined?
 #[test]

@@ -1,6 +1,7 @@
 //! Fixes of partition tables and remnants, and the effect of a wrong table on other fixes.
 
-use super::{FindingContext, note_only, quoted};
+use super::devices::{device, is_named};
+use super::{FindingContext, note_only};
 use crate::finding::{Fix, Rule};
 use crate::layers::{BootSector, Scheme, Table, Unknown};
 use crate::stack::{ByteRange, Kind, Layer, LayerId};
@@ -46,7 +47,7 @@ impl FindingContext<'_> {
             return None;
         };
         let drive = self.drive_below(self.id);
-        let device = quoted(&Self::device(drive));
+        let device = device(drive);
         if table.scheme == Scheme::Mbr {
             return Some(Fix {
                 note: "keep a dump, correct it, and write it back".to_owned(),
@@ -79,9 +80,19 @@ impl FindingContext<'_> {
             });
         }
         Some(Fix {
-            note: "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print` lists the partitions that should be there".to_owned(),
+            note: format!(
+                "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print {device}` lists the partitions that should be there"
+            ),
             commands: vec![format!("sgdisk --move-second-header {device}")],
         })
+    }
+
+    /// Returns the advice for partitions that share sectors, or reach beyond the drive.
+    pub(super) fn overlap(&self) -> Option<Fix> {
+        let device = device(self.drive_below(self.id));
+        Some(note_only(&format!(
+            "write to neither partition until it is known which entry is wrong: keep a dump of the table (`sfdisk --dump {device}`), and correct that entry; if the drive or the image was longer before, restore its length instead"
+        )))
     }
 
     /// Returns whether a partition reaches into the place of a GPT's second copy.
@@ -94,10 +105,11 @@ impl FindingContext<'_> {
     /// Returns the advice for an MBR that protects nothing. The right command depends on whether
     /// the partitions are wanted, so the note explains both cases.
     pub(super) fn protective_mbr(&self) -> Option<Fix> {
-        let device = quoted(&Self::device(self.drive_below(self.id)));
+        let drive = self.drive_below(self.id);
+        let device = device(drive);
         Some(note_only(&format!(
             "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all{} --backup {device}` removes the remnant",
-            force(self.drive_below(self.id))
+            force(drive)
         )))
     }
 
@@ -106,7 +118,7 @@ impl FindingContext<'_> {
             return None;
         };
         let drive = self.drive_below(self.layer.on.first()?.layer);
-        let device = quoted(&Self::device(drive));
+        let device = device(drive);
         let types = &remnant.blkid_type;
         let force = if types.contains("gpt") {
             force(drive)
@@ -127,9 +139,9 @@ pub(super) fn is_about_table(rule: Rule) -> bool {
     )
 }
 
-/// Returns the option that wipefs needs to remove a partition table from a file; empty for a
+/// Returns the option that wipefs needs to remove a partition table from a file; empty if it gets a
 /// device. Without the option, wipefs takes a table in a file for a nested one, and removes
 /// nothing.
 fn force(drive: &Layer) -> &'static str {
-    if drive.node.is_none() { " --force" } else { "" }
+    if is_named(drive) { " --force" } else { "" }
 }
