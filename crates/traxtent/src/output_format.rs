@@ -11,8 +11,7 @@ use traxtent_check::collect::StackArchive;
 use traxtent_map::MapFile;
 use traxtent_run::{RunError, data_file, input};
 
-/// The number of bytes that are read to recognize a file. The header of every format is shorter,
-/// and a profile has its general keys within these bytes.
+/// The number of bytes that are read to recognize a file. The header of every format is shorter.
 const HEAD_BYTES: u64 = 64 << 10;
 
 /// The first bytes of a Parquet file.
@@ -29,8 +28,6 @@ pub(crate) enum OutputFormat {
     Page,
     /// A picture in SVG or PNG.
     Picture,
-    /// A drive's profile.
-    Profile,
     /// The receipt of a served drive.
     Receipt,
     /// A request log: Parquet or, possibly compressed, CSV.
@@ -82,16 +79,21 @@ impl OutputFormat {
         let text = String::from_utf8_lossy(head);
         let first = text.lines().next().unwrap_or_default();
         match self {
-            OutputFormat::BlockList => first.parse::<u64>().is_ok(),
+            // The last line may be cut.
+            OutputFormat::BlockList => {
+                let complete = text.rsplit_once('\n').map_or("", |(complete, _)| complete);
+                !complete.is_empty() && complete.lines().all(|line| line.parse::<u64>().is_ok())
+            }
             OutputFormat::Map => MapFile::recognize(head),
             OutputFormat::Page => text.starts_with("<!DOCTYPE html>"),
             OutputFormat::Picture => text.starts_with("<svg"),
-            OutputFormat::Profile => is_profile(&text),
             OutputFormat::Receipt => text
                 .strip_prefix('{')
                 .is_some_and(|rest| rest.trim_start().starts_with("\"receipt\":")),
             OutputFormat::RequestLog => has_columns(first, &["request", "op", "lbn"]),
-            OutputFormat::Script => first.starts_with("#!/bin/sh"),
+            OutputFormat::Script => {
+                first.starts_with("#!/bin/sh") && text.contains("\n# All data on ")
+            }
             OutputFormat::Stack => StackArchive::recognize(head),
             OutputFormat::Summary => has_columns(first, &["workload", "requests"]),
         }
@@ -104,7 +106,6 @@ impl OutputFormat {
             OutputFormat::Map => "a track map",
             OutputFormat::Page => "an HTML page",
             OutputFormat::Picture => "an SVG or PNG picture",
-            OutputFormat::Profile => "a profile",
             OutputFormat::Receipt => "a receipt",
             OutputFormat::RequestLog => "a request log",
             OutputFormat::Script => "a shell script",
@@ -126,17 +127,6 @@ fn has_columns(line: &str, names: &[&str]) -> bool {
         .all(|name| line.split(',').any(|column| column == *name))
 }
 
-/// Returns whether a text begins with the keys of a profile, which precede its first table.
-fn is_profile(text: &str) -> bool {
-    let has = |key: &str| {
-        text.lines()
-            .take_while(|line| !line.starts_with('['))
-            .filter_map(|line| line.split_once('='))
-            .any(|(before, _)| before.trim() == key)
-    };
-    has("format") && has("name")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,20 +134,21 @@ mod tests {
     /// Are the formats told apart, and are images and other texts refused?
     #[test]
     fn formats_by_their_first_bytes() {
-        let profile = "# A comment = 1.\n\nformat = 1\nname = \"a\"\n\n[sector]\n";
-        let examples: [(OutputFormat, &[u8]); 11] = [
+        let examples: [(OutputFormat, &[u8]); 10] = [
             (OutputFormat::BlockList, b"4711\n4712\n"),
             (OutputFormat::Map, b"traxtent track map 1\n"),
             (OutputFormat::Page, b"<!DOCTYPE html>\n<html>"),
             (OutputFormat::Picture, b"<svg width=\"1\">"),
             (OutputFormat::Picture, b"\x89PNG\r\n\x1a\n\0\0\0\x0d"),
-            (OutputFormat::Profile, profile.as_bytes()),
             (OutputFormat::Receipt, b"{\n  \"receipt\": 1"),
             (
                 OutputFormat::RequestLog,
                 b"drive,request,device,op,fua,lbn\n",
             ),
-            (OutputFormat::Script, b"#!/bin/sh -e\n"),
+            (
+                OutputFormat::Script,
+                b"#!/bin/sh -e\n# All data on /dev/DISK will be lost.\n",
+            ),
             (OutputFormat::Stack, b"{\n  \"format\": \"traxtent stack\""),
             (OutputFormat::Summary, b"drive,seed,workload,requests\n"),
         ];
@@ -171,6 +162,9 @@ mod tests {
                 b"{\"a\": 1}",
                 b"[package]\nname = \"a\"\nformat = 1\n",
                 b"time,value\n1,2\n",
+                b"4711 is the number of blocks.\n",
+                b"4711\nand notes\n",
+                b"#!/bin/sh -e\necho of the user\n",
                 b"\xeb\x3c\x90mkfs.fat",
             ] {
                 assert!(!format.begins(foreign), "{format:?}: {foreign:?}");

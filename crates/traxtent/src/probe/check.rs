@@ -12,6 +12,7 @@ use traxtent_map::{MapFile, MapSource, ProbeCost};
 use traxtent_probe::{CheckSample, Identity, MapCheck, ProbeError, Target};
 use traxtent_units::{Count, Rng};
 
+use super::device::Writes;
 use super::meter::ProbeMeter;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -39,7 +40,7 @@ const SHORT_SAMPLE: CheckSample = CheckSample {
 /// If `is_model`, the map comes from a model, so that only its size is compared with the device's
 /// identity.
 pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool) -> Result<()> {
-    let mut target = super::device::open_device(node, false)?;
+    let mut target = super::device::open_device(node, Writes::None)?;
     let meter = ProbeMeter::start(&target)?;
     let fits = if is_model {
         fits_size(map, target.identity())

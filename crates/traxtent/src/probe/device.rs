@@ -3,13 +3,36 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_io::device::guard::check_unused;
+use traxtent_io::device::guard::{check_unused, volume_on};
 use traxtent_io::device::{self, Device, DeviceError};
 use traxtent_probe::Target;
 use traxtent_sim::{Noise, SimTarget};
 
+use super::Args;
+use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note, warn};
 use crate::machine::load;
+
+/// Whether a probe may write to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writes {
+    /// Never.
+    None,
+    /// Only if no content is recognized.
+    ToBlank,
+    /// Also over content.
+    Forced,
+}
+
+impl Writes {
+    pub(super) fn of(args: &Args) -> Writes {
+        match (args.destructive, args.force) {
+            (false, _) => Writes::None,
+            (true, false) => Writes::ToBlank,
+            (true, true) => Writes::Forced,
+        }
+    }
+}
 
 /// A drive to probe, with its name.
 pub(super) struct Subject {
@@ -20,9 +43,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Opens a target, for reading and, if `destructive`, for writing. `noise` is the seed of the
-    /// noise on a simulated drive's clock.
-    pub(super) fn open(text: &str, noise: Option<u64>, destructive: bool) -> Result<Subject> {
+    /// Opens a target. `noise` is the seed of the noise on a simulated drive's clock.
+    pub(super) fn open(text: &str, noise: Option<u64>, writes: Writes) -> Result<Subject> {
         if let traxtent_run::Target::File(path) = traxtent_run::Target::parse(text)?
             && is_device(&path)
         {
@@ -34,7 +56,7 @@ impl Subject {
             traxtent_run::refuse_parameters(&path)?;
             return Ok(Subject {
                 name: text.to_owned(),
-                target: Box::new(open_device(&path, destructive)?),
+                target: Box::new(open_device(&path, writes)?),
                 files: [path].into(),
             });
         }
@@ -71,9 +93,19 @@ fn is_device(path: &Path) -> bool {
 }
 
 /// Opens a device, or an image of one, for a probe.
-pub(super) fn open_device(path: &Path, destructive: bool) -> Result<Device> {
+pub(super) fn open_device(path: &Path, writes: Writes) -> Result<Device> {
+    let destructive = writes != Writes::None;
     if destructive {
         check_unused(path).map_err(|error| Failure::Io(format!("--destructive {error}")))?;
+    }
+    if writes == Writes::ToBlank
+        && let Some(what) = volume_on(path).or_else(|| recognized_content(path))
+    {
+        let why = format!("the device holds {what}; --force overwrites parts of it");
+        return Err(Failure::at(
+            format!("--destructive: {}", path.display()),
+            why,
+        ));
     }
     let failed = |error: DeviceError| Failure::Io(error.to_string());
     let mut opened = device::open(path).map_err(failed)?;

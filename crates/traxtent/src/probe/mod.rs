@@ -16,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_probe::{Algorithm, Target, TargetError, Verify};
 use traxtent_units::{Count, Lbn};
 
+use crate::drives::check_new;
 use crate::failure::{Failure, Result, note};
 use crate::machine::TARGET_HELP;
 use crate::output;
@@ -24,7 +25,7 @@ use crate::overwrite;
 use crate::parse;
 use characterization::MeasuredDrive;
 pub(crate) use check::{mismatch, verify_map};
-use device::Subject;
+use device::{Subject, Writes};
 use meter::ProbeMeter;
 use search::{ProbePlan, ProbeResult};
 
@@ -65,6 +66,9 @@ pub(crate) struct Args {
     /// lost
     #[arg(long)]
     destructive: bool,
+    /// Replace an existing profile, and with --destructive, also overwrite a drive that holds data
+    #[arg(long)]
+    force: bool,
     /// The file that stores results until the probe ends [default: the name of the map, or of the
     /// target, with .checkpoint]
     #[arg(long, value_name = "FILE")]
@@ -94,19 +98,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         name,
         mut target,
         files,
-    } = Subject::open(&args.target, noise, args.destructive)?;
+    } = Subject::open(&args.target, noise, Writes::of(args))?;
     overwrite::check(
         files.iter().map(PathBuf::as_path),
         &[
             ("--map", args.map.as_deref(), Some(OutputFormat::Map)),
-            (
-                "--profile",
-                args.profile.as_deref(),
-                Some(OutputFormat::Profile),
-            ),
+            ("--profile", args.profile.as_deref(), None),
             ("--checkpoint", Some(&checkpoint::path(args, &name)), None),
         ],
     )?;
+    if let Some(path) = &args.profile {
+        check_new(path, args.force)?;
+    }
     let meter = ProbeMeter::start(&*target)?;
     if let Some(map) = &args.check {
         return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);

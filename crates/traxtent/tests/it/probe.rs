@@ -326,8 +326,8 @@ fn refusals() {
     }
 }
 
-/// Is an image that the user cannot read refused? Is a mounted device refused with `--destructive`,
-/// before anything is written?
+/// Is an image that the user cannot read refused? Is a mounted device, or one that holds data, refused
+/// with `--destructive`, before anything is written?
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {
@@ -379,9 +379,17 @@ fn devices_that_must_not_be_touched() {
     let busy = traxtent(&["probe", &node, "--destructive"]);
     let after = fs::read(path("image")).unwrap();
     run(Path::new("umount"), &[&path("mnt")]);
+    let full = traxtent(&["probe", &node, "--destructive"]);
+    let forced = traxtent(&["probe", &node, "--destructive", "--force"]);
     run(&losetup, &["--detach", &node]);
     assert_eq!(busy.status, 3, "{}", busy.err);
     assert!(busy.err.contains("is mounted on"), "{}", busy.err);
+    assert_eq!(full.status, 2, "{}", full.err);
+    let says = "holds an ext file system; --force overwrites parts of it";
+    assert!(full.err.contains(says), "{}", full.err);
+    // A loop device takes no SCSI commands.
+    let says = "needs a drive that accepts SCSI commands";
+    assert!(forced.err.contains(says), "{}", forced.err);
     assert!(before == after);
 }
 
