@@ -23,7 +23,6 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
-use super::receipt::NO_WRITE_CACHE;
 use super::settings::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
@@ -31,6 +30,9 @@ use crate::control::OrderHandler;
 use crate::service::ServiceError;
 use traxtent_sim::port::DriveQueue;
 
+/// The note on faults that test the durability of writes, on drives without a write cache.
+pub(super) const NO_WRITE_CACHE: &str =
+    "the drive has no write cache, so each write is durable when it completes";
 /// The maximum number of faults that are kept for the receipt. Older ones are dropped.
 pub(super) const FAULTS_KEPT: usize = 1000;
 

@@ -22,7 +22,7 @@ use traxtent_units::{Count, SimTime, Span};
 use super::clock::{Clock, Speed, cpus};
 use super::file_times::FileTimes;
 use super::load::{Load, MachineLoad};
-use super::paced::{Delivered, FAULTS_KEPT};
+use super::paced::{Delivered, FAULTS_KEPT, NO_WRITE_CACHE};
 use crate::service::ServiceError;
 
 /// The receipt, format 1. Times are in simulated milliseconds, lateness in real microseconds.
@@ -178,10 +178,6 @@ const STARVED: Span = Span(1_000_000_000_000);
 const OTHERS_SHARE: f64 = 0.5;
 /// The same for processor time taken by the hypervisor.
 const STOLEN_SHARE: f64 = 0.01;
-
-/// The note on faults that test the durability of writes, on drives without a write cache.
-pub(super) const NO_WRITE_CACHE: &str =
-    "the drive has no write cache, so each write is durable when it completes";
 
 /// The subject of a receipt.
 #[derive(Debug)]

@@ -275,8 +275,8 @@ fn drives_that_differ() {
     }
 }
 
-/// Does a script end before it writes if a device that was blank has content by then, or if an image
-/// is in use? Is an image in use refused?
+/// Does a script end before it writes if a device that was blank has content by then, or if an
+/// image is in use? Is an image in use refused?
 #[test]
 fn a_script_for_other_content() {
     for tool in ["losetup", "blkid", "mkfs.ext4"] {

@@ -326,8 +326,8 @@ fn refusals() {
     }
 }
 
-/// Is an image that the user cannot read refused? Is a mounted device, or one that holds data, refused
-/// with `--destructive`, before anything is written?
+/// Is an image that the user cannot read refused? Is a mounted device, or one that holds data,
+/// refused with `--destructive`, before anything is written?
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {

@@ -123,8 +123,8 @@ fn receipt_of(statistics: &mut ReceiptStatistics, clock: &Clock) -> Receipt {
     statistics.receipt(&subject, clock, &Load::now())
 }
 
-/// Does a receipt mention that a drive without a write cache loses no completed write, but only if a
-/// fault tests that?
+/// Does a receipt mention that a drive without a write cache loses no completed write, but only if
+/// a fault tests that?
 #[test]
 fn faults_without_a_write_cache_are_noted() {
     let clock = Clock::start(Speed::REAL);
