@@ -13,8 +13,8 @@
 //!   [`device::guard::check_unused`].
 //! - A SCSI generic node is opened for writing if that is permitted, even if it is only read. The
 //!   kernel passes all commands to it only then.
-//! - The only hand-written `unsafe` is around the ioctls for SCSI commands, of ext4 and of
-//!   Btrfs.
+//! - The only hand-written `unsafe` is around the ioctls for SCSI commands, of loop devices, of
+//!   ext4 and of Btrfs.
 
 mod atomic_file;
 pub mod btrfs;

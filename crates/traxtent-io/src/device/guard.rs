@@ -183,7 +183,13 @@ fn lock_since(
     lock: FlockOperation,
 ) -> Result<(), Refusal> {
     loop {
-        match rustix::fs::flock(&file, lock) {
+        let locked = match lock {
+            FlockOperation::NonBlockingLockExclusive if has_record_lock(&file) => {
+                Err(Errno::WOULDBLOCK)
+            }
+            _ => rustix::fs::flock(&file, lock),
+        };
+        match locked {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) if begun.elapsed() < RELEASE_TIMEOUT => {
                 thread::sleep(Duration::from_millis(5));
@@ -196,6 +202,20 @@ fn lock_since(
                     error: errno.into(),
                 });
             }
+        }
+    }
+}
+
+/// Returns whether another process has locked a part of a file with `fcntl`, as QEMU does. The lock
+/// that tests this is not kept: on SMB, it would conflict with that of `flock`.
+fn has_record_lock(file: impl AsFd) -> bool {
+    match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::AGAIN | Errno::ACCESS) => true,
+        // The file system has no such locks.
+        Err(_) => false,
+        Ok(()) => {
+            let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);
+            false
         }
     }
 }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dev, Mode, OFlags, major, makedev, minor};
 use rustix::io::Errno;
 
+use super::storage::{FileId, LoopDevice, Storage};
 use super::sysfs;
 
 /// Returns a description of the user of a device, of one of its partitions, or of an image file: a
 /// mounted file system, swap, a volume or loop device on top of it, or a program that holds it
-/// exclusively. Returns `None` if no user is found.
+/// exclusively. A user of another loop device on the same bytes counts as well. Returns `None` if
+/// no user is found. Files are compared by device and inode, not by name.
 ///
 /// A SCSI generic node is treated as the disk that it controls, but a program that holds the disk
 /// exclusively is not found. A device that cannot be examined counts as unused; for a block device,
@@ -31,23 +33,44 @@ pub fn in_use(path: &Path) -> Option<String> {
 
 fn block_in_use(device: Dev, path: &Path) -> Option<String> {
     let folder = sysfs::directory(device);
-    let mut parts = vec![(device, folder.clone())];
-    for name in sysfs::names(&folder) {
+    let loops = LoopDevice::all();
+    user_of(device, &folder, path, &loops).or_else(|| {
+        let own = Storage::of_block(device);
+        let name = sysfs::name(&sysfs::whole(&folder));
+        let mut others = loops.iter().filter(|other| other.name != name);
+        others.find_map(|other| {
+            let path = other.path();
+            let number = rdev(&path)?;
+            let shows_same = Storage::of_block(number).overlaps(&own);
+            let user = || user_of(number, &sysfs::directory(number), &path, &[]);
+            let user = shows_same.then(user)??;
+            Some(format!("{} shows the same data: {user}", path.display()))
+        })
+    })
+}
+
+/// Returns a description of the user of a block device or one of its partitions.
+fn user_of(device: Dev, folder: &Path, path: &Path, loops: &[LoopDevice]) -> Option<String> {
+    let mut parts = vec![(device, folder.to_owned())];
+    for name in sysfs::names(folder) {
         let part = folder.join(name);
         if sysfs::is_partition(&part) {
             parts.extend(number(&part).map(|number| (number, part)));
         }
     }
     for (number, folder) in parts {
-        let name = name(&folder);
+        let name = sysfs::name(&folder);
         if let Some(point) = mounted_on(number) {
             return Some(format!("/dev/{name} is mounted on {point}"));
         }
-        if is_swap(number) {
+        if is_swap(FileId::Block(number)) {
             return Some(format!("/dev/{name} is swap space"));
         }
         if let Some(holder) = sysfs::names(&folder.join("holders")).first() {
             return Some(format!("/dev/{name} is part of /dev/{holder}"));
+        }
+        if let Some(above) = loop_device_on(FileId::Block(number), loops) {
+            return Some(format!("/dev/{name} backs {above}"));
         }
     }
     let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -58,16 +81,18 @@ fn block_in_use(device: Dev, path: &Path) -> Option<String> {
 }
 
 fn file_in_use(path: &Path) -> Option<String> {
-    let file = fs::canonicalize(path).ok()?;
-    if swaps().contains(&file) {
+    let file = FileId::at(path)?;
+    if is_swap(file) {
         return Some(format!("{} is swap space", path.display()));
     }
-    let block = Path::new("/sys/block");
-    let backs = |name: &String| {
-        sysfs::text(&block.join(name), "loop/backing_file").is_some_and(|b| Path::new(&b) == file)
-    };
-    let device = sysfs::names(block).into_iter().find(backs)?;
-    Some(format!("{} backs /dev/{device}", path.display()))
+    let above = loop_device_on(file, &LoopDevice::all())?;
+    Some(format!("{} backs {above}", path.display()))
+}
+
+/// Returns the path of the first loop device with this backing file.
+fn loop_device_on(file: FileId, loops: &[LoopDevice]) -> Option<String> {
+    let above = loops.iter().find(|device| device.file == file)?;
+    Some(above.path().display().to_string())
 }
 
 /// Returns the disk that a SCSI generic node controls.
@@ -86,13 +111,6 @@ fn number(folder: &Path) -> Option<Dev> {
 fn parse_number(text: &str) -> Option<Dev> {
     let (major, minor) = text.split_once(':')?;
     Some(makedev(major.parse().ok()?, minor.parse().ok()?))
-}
-
-fn name(folder: &Path) -> String {
-    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let name = real.file_name().unwrap_or_default();
-    // Sysfs writes an exclamation mark for a slash.
-    name.to_string_lossy().replace('!', "/")
 }
 
 fn mounted_on(device: Dev) -> Option<String> {
@@ -128,8 +146,8 @@ impl Mount {
     }
 }
 
-fn is_swap(device: Dev) -> bool {
-    swaps().iter().any(|file| rdev(file) == Some(device))
+fn is_swap(file: FileId) -> bool {
+    swaps().iter().any(|swap| FileId::at(swap) == Some(file))
 }
 
 /// Returns the files and devices that the kernel swaps to.

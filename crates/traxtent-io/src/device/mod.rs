@@ -13,6 +13,7 @@ pub mod guard;
 mod in_use;
 mod interrupt;
 mod sg;
+mod storage;
 mod sysfs;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use error::DeviceError;
 pub use in_use::in_use;
 pub use interrupt::{Interrupt, is_ignored};
 pub use sg::SgTransport;
+pub use storage::Storage;
 
 use traxtent_model::geometry::Place;
 use traxtent_probe::ScsiTarget;

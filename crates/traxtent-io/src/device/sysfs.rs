@@ -14,6 +14,14 @@ pub(super) fn directory(device: Dev) -> PathBuf {
     ))
 }
 
+/// Returns the name of a block device, such as `sda`.
+pub(super) fn name(folder: &Path) -> String {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = real.file_name().unwrap_or_default();
+    // Sysfs writes an exclamation mark for a slash.
+    name.to_string_lossy().replace('!', "/")
+}
+
 /// Returns the text of an attribute without surrounding white space; `None` if it is absent or
 /// empty.
 pub(super) fn text(folder: &Path, attribute: &str) -> Option<String> {

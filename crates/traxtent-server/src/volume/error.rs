@@ -44,8 +44,8 @@ pub enum VolumeIoError {
     /// A path that is in use or is not suitable.
     #[error("{0}{hint}", hint = hint(.0))]
     Guarded(#[from] Refusal),
-    /// A device that was given twice.
-    #[error("{}: given twice", .0.display())]
+    /// A device that was given twice, possibly under another name or as another loop device.
+    #[error("{}: given twice, or shares its storage with another member", .0.display())]
     Twice(PathBuf),
     /// Members with different sector sizes.
     #[error("{}: sectors of {bytes} bytes do not match the first member's sectors of {first} bytes", path.display())]

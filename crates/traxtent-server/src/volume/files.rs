@@ -36,7 +36,7 @@ pub use super::buffers::AlignedBuffer;
 use super::buffers::Buffers;
 use device::Backing;
 pub use device::Device;
-pub(super) use device::Identity;
+pub(super) use device::storage_at;
 use lanes::{Batch, Task};
 use uring::{RingOp, RingOps};
 use watch::OutstandingOp;

@@ -17,7 +17,7 @@ use traxtent_volume::{
 };
 
 use super::error::VolumeIoError;
-use super::files::{Device, Devices, Identity, MEMBER_TIMEOUT};
+use super::files::{Device, Devices, MEMBER_TIMEOUT, storage_at};
 use super::status::VolumeStatus;
 use super::{DeviceVolume, Recognizer, Substitute, substitute};
 
@@ -295,8 +295,8 @@ pub(super) fn open_once(
     timeout: Duration,
 ) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would fail as if another process held it.
-    let identity = Identity::at(path, timeout)?;
-    if others.iter().any(|other| other.identity() == identity) {
+    let storage = storage_at(path, timeout)?;
+    if others.iter().any(|other| other.is_on(&storage)) {
         Err(VolumeIoError::Twice(path.to_owned()))
     } else {
         Device::open_within(path, access, timeout)

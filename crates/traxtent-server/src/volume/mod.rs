@@ -35,7 +35,7 @@ use traxtent_io::device::guard::{Access, volume_on};
 
 pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
-use files::{Identity, no_answer, with_timeout};
+use files::{no_answer, storage_at, with_timeout};
 pub use find::{Found, find, find_to_read, find_with_suspects, find_within, find_without};
 use find::{array_of, open_devices, open_once, read_maps, superblocks_of};
 pub use inspect::inspect;
@@ -249,11 +249,11 @@ fn substitute(
     };
     // The path is compared first, because a device that does not respond cannot be identified.
     returned(devices.outstanding(|device| device.path() == path))?;
-    let identity = Identity::at(path, devices.timeout())?;
-    returned(devices.outstanding(|device| device.identity() == identity))?;
+    let storage = storage_at(path, devices.timeout())?;
+    returned(devices.outstanding(|device| device.is_on(&storage)))?;
     let others = 0..superblock.members.len();
     let mut others = others.filter_map(|other| devices.device(other));
-    if others.any(|other| other.identity() == identity) {
+    if others.any(|other| other.is_on(&storage)) {
         return Err(VolumeIoError::Twice(path.to_owned()));
     }
     let device = Device::open_within(path, Access::Write, devices.timeout())?;

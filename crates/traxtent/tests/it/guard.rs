@@ -210,6 +210,171 @@ fn serve_file_refuses_a_mounted_device() {
     assert_ne!(answer.status, 0, "{}", answer.err);
 }
 
+/// Is an image that backs a mounted loop device refused under another name too, even after the name
+/// with which it was attached is gone?
+#[test]
+fn an_image_in_use_has_several_names() {
+    let _ = testkit::tool!("losetup");
+    let (make, _) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    let image = at.join("image");
+    sparse(&image, 64);
+    let mut make = Command::new(make);
+    let made = make.args(["-q", "-t", "ext4", "-F"]).arg(&image).status();
+    assert!(made.unwrap().success());
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("no loop device is available");
+    };
+    let Some(_mounted) = Mounted::new(&device, at.join("mnt")) else {
+        testkit::skip!("ext4 cannot be mounted here");
+    };
+    let other = at.join("other");
+    fs::hard_link(&image, &other).unwrap();
+    // The first bytes of ext4 are unused.
+    let start = || fs::read(&other).unwrap()[..1024].to_vec();
+    let before = start();
+    for is_gone in [false, true] {
+        if is_gone {
+            fs::remove_file(&image).unwrap();
+            sparse(&image, 64);
+        }
+        for line in [
+            "serve ./drive.toml --file other -- true",
+            "volume create --level raid-0 --chunk 64K --force other",
+        ] {
+            let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+            assert_eq!(answer.status, 3, "{line}: {}", answer.err);
+            let says = format!("other backs {}; release it", device.name());
+            assert!(answer.err.contains(&says), "{line}: {}", answer.err);
+            assert!(before == start(), "{line} wrote to it");
+        }
+    }
+    // A new file with the old name is not in use.
+    let line = [
+        "volume", "create", "--level", "raid-0", "--chunk", "64K", "image",
+    ];
+    let answer = traxtent_in(at, &line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+}
+
+/// Do two loop devices on the same bytes of a file count as one member, and as in use if the other
+/// is? Do two on different bytes count as two?
+#[test]
+fn loop_devices_on_one_file() {
+    let _ = testkit::tool!("losetup");
+    let make = testkit::tool!("mke2fs");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    let image = at.join("image");
+    sparse(&image, 64);
+    let half = (32 * MIB).to_string();
+    let attach = |options: &[&str]| Loop::attach_with(&image, options);
+    let (Some(whole), Some(first), Some(last)) = (
+        attach(&[]),
+        attach(&["--sizelimit", &half]),
+        attach(&["--offset", &half]),
+    ) else {
+        testkit::skip!("no loop device is available");
+    };
+    let create = |one: &Loop, two: &Loop| {
+        let line = format!(
+            "volume create --level raid-1 --journal 4M --force {} {}",
+            one.name(),
+            two.name()
+        );
+        traxtent_in(at, &line.split(' ').collect::<Vec<_>>())
+    };
+    for (one, two) in [(&whole, &last), (&first, &whole)] {
+        let answer = create(one, two);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        let says = format!("{}: given twice, or shares its storage", two.name());
+        assert!(answer.err.contains(&says), "{}", answer.err);
+    }
+    let line = format!(
+        "serve a=./drive.toml b=./drive.toml --file a={} --file b={} -- true",
+        whole.name(),
+        first.name()
+    );
+    let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(answer.status, 3, "{}", answer.err);
+    let says = format!("in use: {} shows the same data", whole.name());
+    assert!(answer.err.contains(&says), "{}", answer.err);
+    let answer = create(&first, &last);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let mut make = Command::new(make);
+    let made = make.args(["-q", "-t", "ext4", "-F"]).arg(&last.0).status();
+    assert!(made.unwrap().success());
+    let Some(_mounted) = Mounted::new(&last, at.join("mnt")) else {
+        testkit::skip!("ext4 cannot be mounted here");
+    };
+    let answer = create(&first, &whole);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let line = format!(
+        "volume create --level raid-0 --chunk 64K --force {}",
+        whole.name()
+    );
+    let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(answer.status, 3, "{}", answer.err);
+    let says = format!(
+        "{} shows the same data: {} is mounted on ",
+        last.name(),
+        last.name()
+    );
+    assert!(answer.err.contains(&says), "{}", answer.err);
+}
+
+/// Is an image refused while another process has locked a part of it with `fcntl`, for reading as
+/// QEMU does or for writing, and accepted afterwards?
+#[test]
+fn an_image_with_a_record_lock() {
+    let python = testkit::tool!("python3");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    sparse(&at.join("image"), 64);
+    for lock in [
+        // F_OFD_SETLK with F_RDLCK
+        "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', 0, 0, 100, 1, 0))",
+        "fcntl.lockf(f, fcntl.LOCK_EX, 1, 203)",
+    ] {
+        let script = format!(
+            "import fcntl, struct, sys; f = open('image', 'r+b'); {lock}; print(flush=True); sys.stdin.read()"
+        );
+        let holder = Command::new(&python)
+            .args(["-c", &script])
+            .current_dir(at)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut holder = Serving(holder.unwrap());
+        let out = holder.0.stdout.as_mut().unwrap();
+        assert_eq!(out.read(&mut [0]).unwrap(), 1, "{lock}: it is not locked");
+        for line in [
+            "serve ./drive.toml --file image -- true",
+            "volume create --level raid-0 --chunk 64K --force image",
+        ] {
+            let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+            assert_eq!(answer.status, 3, "{line}: {}", answer.err);
+            let says = "image: locked by another process";
+            assert!(answer.err.contains(says), "{line}: {}", answer.err);
+        }
+        assert!(
+            fs::read(at.join("image"))
+                .unwrap()
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+    }
+    let line = [
+        "volume", "create", "--level", "raid-0", "--chunk", "64K", "image",
+    ];
+    let answer = traxtent_in(at, &line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+}
+
 /// Does `check --scratch` refuse the members of a volume, also in a partition and at LBNs that no
 /// superblock occupies? Does it name all other content of the range, before it asks?
 #[test]

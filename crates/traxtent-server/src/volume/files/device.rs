@@ -15,8 +15,9 @@ use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 use parking_lot::Mutex;
-use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
+use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
+use traxtent_io::device::Storage;
 use traxtent_io::device::guard::{self, Access, DirectIo};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::{Action, Failed};
@@ -68,41 +69,23 @@ impl Backing {
     }
 }
 
-/// The identity of a file or block device, independent of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::volume) struct Identity {
-    device: u64,
-    /// The inode number; `None` for a block device.
-    file: Option<u64>,
-}
-
-impl Identity {
-    /// Returns the identity of the file at a path.
-    pub(in crate::volume) fn at(path: &Path, timeout: Duration) -> Result<Identity, VolumeIoError> {
-        let own = path.to_owned();
-        let stat = with_timeout(timeout, move || rustix::fs::stat(&own));
-        let failed = |error| VolumeIoError::Device {
-            path: path.to_owned(),
-            what: "open",
-            error,
-        };
-        match stat {
-            Some(stat) => Ok(Identity::of(&stat.map_err(|errno| failed(errno.into()))?)),
-            None => Err(failed(no_answer(timeout))),
-        }
-    }
-
-    fn of(stat: &Stat) -> Identity {
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::BlockDevice => Identity {
-                device: stat.st_rdev,
-                file: None,
-            },
-            _ => Identity {
-                device: stat.st_dev,
-                file: Some(stat.st_ino),
-            },
-        }
+/// Returns the storage of the file or block device at a path, within the time-out.
+pub(in crate::volume) fn storage_at(
+    path: &Path,
+    timeout: Duration,
+) -> Result<Storage, VolumeIoError> {
+    let own = path.to_owned();
+    let storage = with_timeout(timeout, move || {
+        rustix::fs::stat(&own).map(|stat| Storage::of(&stat))
+    });
+    let failed = |error| VolumeIoError::Device {
+        path: path.to_owned(),
+        what: "open",
+        error,
+    };
+    match storage {
+        Some(storage) => storage.map_err(|errno| failed(errno.into())),
+        None => Err(failed(no_answer(timeout))),
     }
 }
 
@@ -122,7 +105,7 @@ pub struct DeviceErrors {
 pub struct Device {
     pub(super) path: PathBuf,
     file: OwnedFd,
-    identity: Identity,
+    storage: Storage,
     pub(super) below: Backing,
     sector_bytes: u32,
     sectors: Sectors,
@@ -182,7 +165,7 @@ impl Device {
         };
         Ok(Device {
             path: path.to_owned(),
-            identity: Identity::of(&rustix::fs::fstat(&file).map_err(failed("measure"))?),
+            storage: Storage::of(&rustix::fs::fstat(&file).map_err(failed("measure"))?),
             file,
             below,
             sector_bytes,
@@ -237,8 +220,9 @@ impl Device {
         }
     }
 
-    pub(in crate::volume) fn identity(&self) -> Identity {
-        self.identity
+    /// Returns whether a write to the device can change the bytes of this storage.
+    pub(in crate::volume) fn is_on(&self, storage: &Storage) -> bool {
+        self.storage.overlaps(storage)
     }
 
     /// Returns the path.
