@@ -12,16 +12,44 @@ use traxtent_check::layers::{
     Content, Unknown, copy_of_header, first_data, first_data_in, recognize,
 };
 use traxtent_check::source::{FileSource, Source, SourceError};
-use traxtent_io::device::guard::next_data;
+use traxtent_io::device::guard::{content_on, next_data, volume_on};
 
 /// The maximum number of bytes of a file's data that are read completely. Reading them takes a
 /// second on a slow disk. Ranges that exceed the rest of this budget are sampled.
 const DATA_BYTES_MAX: u64 = 64 << 20;
 
+/// Returns a description of all content of a device, including this project's volumes; `None` if
+/// the device is blank or cannot be opened.
+pub(crate) fn all_content(path: &Path) -> Option<String> {
+    content_on(path, recognized_content)
+}
+
 /// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
+/// On a device with a superblock of this project's volumes, only [`content_beside_volume`] counts.
 pub(crate) fn recognized_content(path: &Path) -> Option<String> {
+    if volume_on(path).is_some() {
+        return content_beside_volume(path);
+    }
     let source = FileSource::open(path).ok()?;
     named_content(&source).or_else(|| unnamed_content(path, &source))
+}
+
+/// Returns a description of the content of a device that was part of one of this project's volumes
+/// and has been reused; `None` if there is no such content, or if the device cannot be opened.
+///
+/// Only a known header at the device's start counts, because the volume's own data has headers at
+/// other addresses. A partition table, for example, can leave the signature of a superblock in
+/// place.
+pub(crate) fn content_beside_volume(path: &Path) -> Option<String> {
+    let source = FileSource::open(path).ok()?;
+    let content = match recognize(&source, 512) {
+        Content::Unknown(own) if own.is_traxtent_volume() => recognize(&Unsigned(&source), 512),
+        content => content,
+    };
+    match content {
+        Content::Unknown(Unknown::Headless { .. }) => None,
+        content => named(&content),
+    }
 }
 
 /// Returns the name of a file's content; `None` if its start has no known header, or if it cannot
@@ -41,13 +69,37 @@ pub(crate) fn image_content(path: &Path) -> Option<String> {
 
 /// Describes content with a known header.
 fn named_content(source: &FileSource) -> Option<String> {
-    match recognize(source, 512) {
+    named(&recognize(source, 512))
+}
+
+fn named(content: &Content) -> Option<String> {
+    match content {
         Content::Unknown(
             unknown @ (Unknown::Container(_)
             | Unknown::Damaged(_)
             | Unknown::Headless { found: Some(_), .. }),
         ) => unknown.noun_phrase(),
         content => content.name().map(|name| name.to_owned()),
+    }
+}
+
+/// The number of bytes of the signature of a superblock.
+const SIGNATURE_BYTES: u64 = 8;
+
+/// A source without the signature at its start.
+struct Unsigned<'a>(&'a FileSource);
+
+impl Source for Unsigned<'_> {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        self.0.read_at(offset, buffer)?;
+        let signature = SIGNATURE_BYTES.saturating_sub(offset) as usize;
+        let signature = signature.min(buffer.len());
+        buffer[..signature].fill(0);
+        Ok(())
     }
 }
 

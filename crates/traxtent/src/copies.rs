@@ -11,7 +11,7 @@ use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
-use crate::content::recognized_content;
+use crate::content::{content_beside_volume, recognized_content};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::progress::Progress;
@@ -34,7 +34,7 @@ enum Verb {
     Create(Create),
     /// Show the status of the volume on a device, without writing
     Status(Status),
-    /// Turn the device into a plain one again
+    /// Remove the superblocks that make the device a volume; other content is kept
     Destroy(Destroy),
 }
 
@@ -142,7 +142,7 @@ fn destroy(args: &Destroy) -> Result<()> {
             "the volume's data would be lost; confirm with --force",
         ));
     }
-    copies::destroy(&args.device).map_err(failure)
+    copies::destroy(&args.device, content_beside_volume).map_err(failure)
 }
 
 fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Result<()> {

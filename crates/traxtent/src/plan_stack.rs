@@ -22,7 +22,7 @@ use traxtent_run::Target;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use traxtent_units::{Lbn, Sectors};
 
-use crate::content::recognized_content;
+use crate::content::all_content;
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
@@ -332,9 +332,7 @@ impl StackTarget {
         };
         let paths = args.device.iter().chain(target).map(Path::new);
         let existing = paths.filter(|path| path.exists());
-        existing
-            .map(|path| (path, recognized_content(path)))
-            .collect()
+        existing.map(|path| (path, all_content(path))).collect()
     }
 
     /// For an image, adds the commands that attach it as a block device, before all others. For

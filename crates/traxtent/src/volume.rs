@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_lite::future::block_on;
 use traxtent_io::device::Interrupt;
-use traxtent_io::device::guard::{Refusal, volume_on};
+use traxtent_io::device::guard::Refusal;
 use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
 use traxtent_probe::Identity;
@@ -34,7 +34,7 @@ use self::args::{
 use self::maps::{verify_known, verify_new};
 use self::serve::serve;
 use self::show::{outcome, show};
-use crate::content::recognized_content;
+use crate::content::{content_beside_volume, recognized_content};
 use crate::copies;
 use crate::failure::{Failure, Result, note};
 use crate::output;
@@ -277,10 +277,7 @@ fn replace(args: &Replace) -> Result<()> {
     if let Some(socket) = control_of(&args.members) {
         let with = absolute(&args.with)?.into();
         // The server recognizes members of volumes, and knows whether they split from its volume.
-        if !force
-            && volume_on(&args.with).is_none()
-            && let Some(what) = recognized_content(&args.with)
-        {
+        if !force && let Some(what) = recognized_content(&args.with) {
             let path = args.with.clone();
             return Err(failure(VolumeIoError::Holds { path, what }));
         }
@@ -319,6 +316,9 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     }
     let found = volume::find_with_suspects(&args.members, false, true);
     let found = found.map_err(|error| explained(error, &args.members))?;
+    if !args.force {
+        found.check_reuse(content_beside_volume).map_err(failure)?;
+    }
     let volume = found.open().map_err(failure)?;
     let repaired = block_on(volume.repair_superblocks());
     let stop = block_on(volume.stop()).map_err(io_failure);
@@ -413,21 +413,31 @@ fn is_running(socket: &Path, work: MaintenanceKind) -> Result<bool> {
 }
 
 /// Opens the volume for maintenance in this process. A scrub without repairs also accepts members
-/// that cannot be written.
+/// that are doubtful or cannot be written. It then writes nothing.
 fn opened_for(
     members: &[PathBuf],
     work: MaintenanceKind,
     repair: Repairs,
 ) -> Result<volume::DeviceVolume> {
-    let found = match work {
-        MaintenanceKind::Scrub => volume::find_with_suspects(members, false, false),
-        MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(members, false),
-    };
     let only_reads = work == MaintenanceKind::Scrub && repair == Repairs::default();
+    let found = if only_reads {
+        volume::find_with_suspects(members, false, false)
+    } else {
+        find(members, false)
+    };
+    let note_unwritten = |why| {
+        note(format!(
+            "{why}, so nothing is written; if the scrub is interrupted, it cannot be resumed"
+        ));
+    };
     let opened = match found {
         Err(error) if only_reads && is_unwritable(&error) => {
-            note("a member cannot be written; if the scrub is interrupted, it cannot be resumed");
+            note_unwritten("a member cannot be written");
             volume::find_to_read(members, MEMBER_TIMEOUT).and_then(Found::open_to_read)
+        }
+        Ok(found) if found.check_doubts().is_err() => {
+            note_unwritten("a member is doubtful");
+            found.open_to_read()
         }
         found => found.and_then(Found::open),
     };
@@ -446,7 +456,7 @@ fn is_unwritable(error: &VolumeIoError) -> bool {
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
-    volume::destroy(&args.members, args.force).map_err(failure)
+    volume::destroy(&args.members, args.force, content_beside_volume).map_err(failure)
 }
 
 fn failure(error: VolumeIoError) -> Failure {

@@ -256,6 +256,16 @@ pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
     }
 }
 
+/// Returns a description of the content of a file or block device: of this project's volume on it,
+/// and of the content that `other` recognizes; `None` if neither is found. A device can have both,
+/// if it was a member of a volume and has been reused.
+pub fn content_on(path: &Path, other: impl Fn(&Path) -> Option<String>) -> Option<String> {
+    match (volume_on(path), other(path)) {
+        (Some(volume), Some(other)) => Some(format!("{volume}, and {other}")),
+        (volume, other) => volume.or(other),
+    }
+}
+
 /// Returns a description of this project's volume on a file or block device, even if its superblock
 /// is damaged or cannot be read. Returns `None` if there is no volume, or if the device cannot be
 /// opened or measured.

@@ -22,13 +22,13 @@ use traxtent_volume::copies::{
     find as find_volume, find_superblock,
 };
 use traxtent_volume::superblock::SuperblockError;
-use traxtent_volume::{MemberIo, NoSpace, Op};
+use traxtent_volume::{Failed, MemberIo, NoSpace, Op};
 
 pub use server::ReplicaVolumeServer;
 
 use crate::volume::{AlignedBuffer, Device, Devices, VolumeIoError};
 use futures_lite::future::block_on;
-use traxtent_io::device::guard::volume_on;
+use traxtent_io::device::guard::content_on;
 use traxtent_io::device::{BlockTarget, DeviceError};
 
 /// An open volume with replicas on a device.
@@ -83,6 +83,17 @@ pub enum ReplicaVolumeIoError {
     /// The device already holds data.
     #[error("{}: the device holds {what}; use --force to overwrite it", path.display())]
     Holds {
+        /// The device.
+        path: PathBuf,
+        /// A description of its content.
+        what: String,
+    },
+    /// A device without a usable first superblock, but with other content.
+    #[error(
+        "{}: the first superblock of its volume is missing or damaged, and the device holds {what}; if the device has been reused, `volume copies destroy` removes the second superblock and keeps that content",
+        path.display()
+    )]
+    Reused {
         /// The device.
         path: PathBuf,
         /// A description of its content.
@@ -154,7 +165,7 @@ pub fn create(
     let (sectors, sector_bytes) = (identity.capacity, identity.logical_bytes);
     let device = TimedDevice::open(path)?;
     if !plan.force
-        && let Some(what) = volume_on(path).or_else(|| holds(path))
+        && let Some(what) = content_on(path, holds)
     {
         let path = path.clone();
         return Err(ReplicaVolumeIoError::Holds { path, what });
@@ -227,11 +238,16 @@ pub fn find(path: &Path) -> Result<(TimedDevice, FoundVolume), ReplicaVolumeIoEr
     Ok((device, found))
 }
 
-/// Removes the superblocks that identify a volume with replicas.
+/// Removes the superblocks that identify a volume with replicas. The device can have been reused:
+/// other content is kept in the place of a superblock that is missing, and also of one that is
+/// damaged if `holds` recognizes this content.
 ///
 /// # Errors
 /// Returns an error if the device cannot be used, or if it holds no such volume.
-pub fn destroy(path: &Path) -> Result<(), ReplicaVolumeIoError> {
+pub fn destroy(
+    path: &Path,
+    holds: impl Fn(&Path) -> Option<String>,
+) -> Result<(), ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
     let failed = |error| ReplicaVolumeIoError::Copies {
@@ -239,18 +255,23 @@ pub fn destroy(path: &Path) -> Result<(), ReplicaVolumeIoError> {
         error: Box::new(error),
     };
     let superblock = block_on(find_superblock(&device, sectors, sector_bytes)).map_err(failed)?;
-    let own =
-        ReplicatedSuperblock::superblock_sectors(sector_bytes).0 as usize * sector_bytes as usize;
-    let zeros = vec![0; own];
-    let [(first, _), (second, _)] = superblock.places();
-    for op in [
-        Op::write(0, first, &zeros),
-        Op::write(0, second, &zeros),
-        Op::flush(0),
-    ] {
-        let mut ops = [op];
-        block_on(device.run(&mut ops));
-        ops[0].outcome.map_err(|error| failed(error.into()))?;
+    let other = holds(path);
+    let zeros = vec![0; device.superblock_bytes()];
+    for (at, _) in superblock.places() {
+        let is_own = match device.superblock(at) {
+            Ok(_) => true,
+            Err(SuperblockError::None) => false,
+            Err(_) => other.is_none(),
+        };
+        if is_own {
+            let written = device.one(Op::write(0, at, &zeros));
+            written.map_err(|error| failed(error.into()))?;
+        }
+    }
+    let flushed = device.one(Op::flush(0));
+    flushed.map_err(|error| failed(error.into()))?;
+    if let Some(what) = other {
+        tracing::warn!("{}: {what} on the device is kept", path.display());
     }
     Ok(())
 }
@@ -280,6 +301,27 @@ impl TimedDevice {
     /// Returns the number of sectors and the bytes per sector.
     pub fn size(&self) -> (Sectors, u32) {
         self.size
+    }
+
+    fn superblock_bytes(&self) -> usize {
+        let (_, sector_bytes) = self.size;
+        ReplicatedSuperblock::superblock_sectors(sector_bytes).0 as usize * sector_bytes as usize
+    }
+
+    /// Reads the superblock at a position.
+    fn superblock(&self, at: Lbn) -> Result<ReplicatedSuperblock, SuperblockError> {
+        let mut bytes = vec![0; self.superblock_bytes()];
+        let read = self.one(Op::read(0, at, &mut bytes));
+        read.map_err(|_| SuperblockError::Unreadable)?;
+        ReplicatedSuperblock::decode(&bytes)
+    }
+
+    /// Carries out one operation.
+    fn one(&self, op: Op<'_>) -> Result<(), Failed> {
+        let mut ops = [op];
+        block_on(self.run(&mut ops));
+        let [op] = ops;
+        op.outcome
     }
 }
 

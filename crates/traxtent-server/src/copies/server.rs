@@ -37,12 +37,23 @@ struct WorkerMessages {
 }
 
 impl ReplicaVolumeServer {
-    /// Finds the volume on a device and opens it.
+    /// Finds the volume on a device and opens it. A device is refused if its first superblock is
+    /// not usable and `holds` recognizes other content: the device has been reused.
     ///
     /// # Errors
-    /// Returns the errors of [`find`], or an error if the table cannot be repaired.
-    pub fn open(path: &Path) -> Result<ReplicaVolumeServer, ReplicaVolumeIoError> {
+    /// Returns the errors of [`find`], [`ReplicaVolumeIoError::Reused`], or an error if the table
+    /// cannot be repaired.
+    pub fn open(
+        path: &Path,
+        holds: impl Fn(&Path) -> Option<String>,
+    ) -> Result<ReplicaVolumeServer, ReplicaVolumeIoError> {
         let (device, found) = find(path)?;
+        if device.superblock(Lbn(0)).is_err()
+            && let Some(what) = holds(path)
+        {
+            let path = path.to_owned();
+            return Err(ReplicaVolumeIoError::Reused { path, what });
+        }
         let volume = block_on(ReplicatedVolume::open(device, found));
         let volume = volume.map_err(|error| ReplicaVolumeIoError::Copies {
             path: path.to_owned(),

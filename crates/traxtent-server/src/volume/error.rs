@@ -93,6 +93,19 @@ pub enum VolumeIoError {
         /// A description of its content.
         what: String,
     },
+    /// A doubtful member whose device has other content.
+    #[error(
+        "{}: a superblock of member {member} is missing or damaged, and the device holds {what}; if the device has been reused, omit it, otherwise use --force",
+        path.display()
+    )]
+    Reused {
+        /// The path.
+        path: PathBuf,
+        /// The member.
+        member: usize,
+        /// A description of its content.
+        what: String,
+    },
     /// A member of a volume whose chunks are tracks, without a track map.
     #[error(
         "{}: no track map is given; give each member one (--map), or use chunks of a fixed size (--chunk)",

@@ -19,7 +19,7 @@ use traxtent_volume::{
 use super::error::VolumeIoError;
 use super::files::{Device, Devices, MEMBER_TIMEOUT, storage_at};
 use super::status::VolumeStatus;
-use super::{DeviceVolume, Recognizer, Substitute, substitute};
+use super::{DeviceVolume, Recognizer, Substitute, substitute, within};
 
 /// A volume that has been found but not opened. Nothing has been written to its members.
 #[derive(Debug)]
@@ -116,10 +116,10 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
 }
 
 /// Finds the volume as [`find_within`] does, for reading only. Members can be missing if the others
-/// hold all data.
+/// hold all data, and can be doubtful ([`Found::check_doubts`]).
 ///
 /// # Errors
-/// Returns the errors of [`find`].
+/// Returns the errors of [`find`], except the one for doubtful members.
 pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = open_devices(paths, Access::Read, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
@@ -131,13 +131,11 @@ pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, Volum
     assembly
         .check_synced(array.stripes(), false)
         .map_err(refused)?;
-    let found = Found {
+    Ok(Found {
         superblock: assembly.superblock,
         array,
         devices,
-    };
-    found.check_doubts()?;
-    Ok(found)
+    })
 }
 
 /// Returns the devices in the order of the members.
@@ -164,16 +162,43 @@ pub(super) fn laid_out(
 }
 
 impl Found {
-    /// Returns an error if a member that has not failed is doubtful. Its data may have been
-    /// lost along with its superblock, and writes to the volume would rely on it.
-    fn check_doubts(&self) -> Result<(), VolumeIoError> {
-        let mut members = self.superblock.members.iter();
+    /// Returns the members that are doubtful and have not failed.
+    fn doubtful(&self) -> impl Iterator<Item = usize> {
         let is_doubtful =
             |member: &MemberEntry| member.doubtful && member.state != MemberState::Failed;
-        match members.position(is_doubtful) {
+        let members = self.superblock.members.iter().enumerate();
+        members.filter_map(move |(member, entry)| is_doubtful(entry).then_some(member))
+    }
+
+    /// Returns an error if a member that has not failed is doubtful. Its data may have been
+    /// lost along with its superblock, and writes to the volume would rely on it.
+    ///
+    /// # Errors
+    /// Returns [`VolumeError::Doubtful`] for the first such member.
+    pub fn check_doubts(&self) -> Result<(), VolumeIoError> {
+        match self.doubtful().next() {
             Some(member) => Err(VolumeError::Doubtful { member }.into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a volume with a doubtful member whose device has been reused: `holds` recognizes
+    /// other content, which writing the superblocks could destroy.
+    ///
+    /// # Errors
+    /// Returns [`VolumeIoError::Reused`] for the first such member, or an error if its device does
+    /// not respond.
+    pub fn check_reuse(&self, holds: Recognizer) -> Result<(), VolumeIoError> {
+        for member in self.doubtful() {
+            let Some(device) = self.devices.device(member) else {
+                continue;
+            };
+            let path = device.path().to_owned();
+            if let Some(what) = within(&path, self.devices.timeout(), holds)? {
+                return Err(VolumeIoError::Reused { path, member, what });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the status that the members' superblocks describe.

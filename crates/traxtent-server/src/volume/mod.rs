@@ -27,11 +27,11 @@ use traxtent_layout::raid::{Array, ChunkRule, Level};
 use traxtent_map::MapFile;
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::{
-    MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
+    MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, maps_sectors, superblock_sectors,
 };
 use traxtent_volume::{MemberIo, NewVolume, Op, SuperblockPair, Volume, VolumeError};
 
-use traxtent_io::device::guard::{Access, volume_on};
+use traxtent_io::device::guard::{Access, content_on};
 
 pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
@@ -65,7 +65,8 @@ const REBUILD_THREADS: usize = 4;
 /// An open volume on devices.
 pub type DeviceVolume = Volume<Devices>;
 
-/// A function that returns a description of the content of a device, if it has any.
+/// A function that returns a description of the content of a device, if it has any. Superblocks and
+/// data of this project's volumes do not count, but other content beside them does.
 pub type Recognizer = fn(&Path) -> Option<String>;
 
 /// The parameters of a new volume.
@@ -407,21 +408,30 @@ where
 }
 
 /// Removes the superblocks that identify devices as members. Nothing is written before all devices
-/// have been checked.
+/// have been checked. A device can have been reused: other content is kept in the place of a
+/// superblock that is missing, and also of one that is damaged if `holds` recognizes this content.
 ///
 /// # Errors
 /// Returns an error if a device is not a member, if `force` is not set, or if a write fails.
-pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
+pub fn destroy(paths: &[PathBuf], force: bool, holds: Recognizer) -> Result<(), VolumeIoError> {
     let (devices, pairs) = open_devices(paths, Access::Write, MEMBER_TIMEOUT)?;
-    let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost; confirm with --force";
         return Err(VolumeIoError::Order(lost.to_owned()));
     }
-    for (number, superblock) in superblocks.enumerate() {
+    for (number, (path, pair)) in std::iter::zip(paths, &pairs).enumerate() {
+        let superblock = pair.newest().expect("the devices are checked");
+        let other = within(path, MEMBER_TIMEOUT, holds)?;
+        let is_own = |found: &Result<Superblock, SuperblockError>| match found {
+            Ok(_) => true,
+            Err(SuperblockError::None) => false,
+            Err(_) => other.is_none(),
+        };
         let zeros = vec![0; SUPERBLOCK_BYTES.max(superblock.sector_bytes as usize)];
         let second = superblock.second(superblock.index);
-        let mut ops = [Lbn(0), second].map(|at| Op::write(number, at, &zeros));
+        let places = [(Lbn(0), &pair.first), (second, &pair.second)].into_iter();
+        let own = places.filter(|(_, found)| is_own(found));
+        let mut ops: SmallVec<[_; 2]> = own.map(|(at, _)| Op::write(number, at, &zeros)).collect();
         block_on(devices.run(&mut ops));
         let mut flush = [Op::flush(number)];
         block_on(devices.run(&mut flush));
@@ -429,19 +439,31 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
             let (member, problem) = (number, "cannot be written");
             return Err(unwritten(VolumeError::Member { member, problem }, &devices));
         }
+        if let Some(what) = other {
+            tracing::warn!("{}: {what} on the device is kept", path.display());
+        }
     }
     Ok(())
 }
 
-/// Returns a description of a device's content, within the time-out.
+/// Returns a description of a device's content, including volumes, within the time-out.
 fn content_of(
     path: &Path,
     holds: Recognizer,
     timeout: Duration,
 ) -> Result<Option<String>, VolumeIoError> {
+    within(path, timeout, move |path| content_on(path, holds))
+}
+
+/// Examines a device within the time-out.
+fn within<T: Send + 'static>(
+    path: &Path,
+    timeout: Duration,
+    examine: impl FnOnce(&Path) -> T + Send + 'static,
+) -> Result<T, VolumeIoError> {
     let own = path.to_owned();
-    let content = with_timeout(timeout, move || volume_on(&own).or_else(|| holds(&own)));
-    content.ok_or_else(|| VolumeIoError::Device {
+    let found = with_timeout(timeout, move || examine(&own));
+    found.ok_or_else(|| VolumeIoError::Device {
         path: path.to_owned(),
         what: "read",
         error: no_answer(timeout),

@@ -209,8 +209,8 @@ impl VolumeServer {
     /// writing to them. Members can be missing if the others hold all data.
     ///
     /// # Errors
-    /// Returns the errors of [`find_to_read`] and
-    /// [`Found::open_to_read`](super::Found::open_to_read), or an error if the socket cannot be
+    /// Returns the errors of [`find_to_read`], [`Found::check_doubts`](super::Found::check_doubts)
+    /// and [`Found::open_to_read`](super::Found::open_to_read), or an error if the socket cannot be
     /// created.
     pub fn open_to_read(
         paths: &[PathBuf],
@@ -218,6 +218,7 @@ impl VolumeServer {
         timeout: Duration,
     ) -> Result<VolumeServer, VolumeIoError> {
         let found = find_to_read(paths, timeout)?;
+        found.check_doubts()?;
         let control = control.map(Control::open).transpose()?;
         let server = VolumeServer::of(found.open_to_read()?, control);
         Ok(VolumeServer {

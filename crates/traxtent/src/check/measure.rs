@@ -23,6 +23,7 @@ use traxtent_probe::{
 use traxtent_server::remaining_time::estimated;
 use traxtent_units::{Count, Lbn, SimTime, Span};
 
+use crate::content::all_content;
 use crate::failure::{Failure, Result, note, warn};
 use crate::parse;
 use crate::progress::Progress;
@@ -243,15 +244,19 @@ fn announcement(grids: &[MeasuredGrid], identity: &Identity, read_time: Span) ->
 fn refuse_volumes(stack: &Stack, node: &str, overwritten: &[LayerId]) -> Result<()> {
     let refusal = |holder: &str, what: &str| {
         Err(Failure::input(format!(
-            "--scratch: {holder} holds {what}; `traxtent volume destroy` removes it"
+            "--scratch: {holder} holds {what}; `traxtent volume destroy` removes its superblocks"
         )))
     };
-    if let Some(what) = volume_on(Path::new(node)) {
+    let node_content = |node: &str| {
+        let path = Path::new(node);
+        volume_on(path).and_then(|_| all_content(path))
+    };
+    if let Some(what) = node_content(node) {
         return refusal(node, &what);
     }
     for layer in overwritten.iter().map(|id| stack.layer(*id)) {
         if let Some(node) = &layer.node
-            && let Some(what) = volume_on(Path::new(node))
+            && let Some(what) = node_content(node)
         {
             return refusal(node, &what);
         }

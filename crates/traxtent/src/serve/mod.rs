@@ -19,7 +19,7 @@ use traxtent_io::device::guard::{self, Refusal};
 use traxtent_server::serve::{DriveServer, Receipt, ReceiptVerdict, ServeError, Speed};
 use traxtent_server::service::{Export, FileRole};
 
-use crate::content::{image_content, recognized_content};
+use crate::content::{all_content, image_content};
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::parse::csv_file;
@@ -168,7 +168,7 @@ fn check_contents(path: &Path) -> Result<()> {
     let is_device = std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device());
     let (kind, content) = if is_device {
         guard::check_unused(path).map_err(|error| Failure::Io(format!("--file {error}")))?;
-        let content = guard::volume_on(path).or_else(|| recognized_content(path));
+        let content = all_content(path);
         ("device", content)
     } else {
         ("file", image_content(path))

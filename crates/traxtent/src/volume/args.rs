@@ -45,7 +45,7 @@ pub(super) enum Verb {
     RepairSuperblocks(RepairSuperblocks),
     /// Print the boundaries of the volume's chunks as a track map, for `check` and `plan stack`
     Map(Map),
-    /// Turn members of a volume into plain devices again
+    /// Remove the superblocks that make devices members of a volume; other content is kept
     Destroy(Destroy),
     /// Keep replicas of blocks around their tracks on one device; reads take the one that passes
     /// first
@@ -224,6 +224,9 @@ pub(super) struct RepairSuperblocks {
     /// The members, or the control socket
     #[arg(required = true)]
     pub(super) members: Vec<PathBuf>,
+    /// Overwrite other content, such as a file system, in the places of superblocks
+    #[arg(long)]
+    pub(super) force: bool,
     /// Print as JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -11,6 +11,7 @@ use traxtent_server::volume::{self, MEMBER_TIMEOUT, SYNC_RATE, VolumeServer, Vol
 use super::args::{Serve, SyncRate};
 use super::maps::verify_known;
 use super::{explained, failure, has_copies, note_recovery};
+use crate::content::content_beside_volume;
 use crate::failure::{Failure, Result, note, warn};
 use crate::serve::attach::{self, Served};
 use crate::serve::session::{Session, Signals, exit_with};
@@ -84,7 +85,7 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
             return Err(Failure::input(why));
         }
     }
-    let opened = ReplicaVolumeServer::open(&args.members[0]);
+    let opened = ReplicaVolumeServer::open(&args.members[0], content_beside_volume);
     Ok(Arc::new(
         opened.map_err(|error| Failure::Io(error.to_string()))?,
     ))
@@ -140,6 +141,7 @@ fn absolute_paths(args: &Serve) -> Result<Vec<PathBuf>> {
 /// first.
 fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<VolumeServer> {
     let found = volume::find_to_read(&args.members, timeout);
+    let found = found.and_then(|found| found.check_doubts().map(|()| found));
     let found = found.map_err(|error| explained(error, &args.members))?;
     warn_of(&found.status());
     if !args.trust_map {

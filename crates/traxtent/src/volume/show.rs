@@ -9,6 +9,7 @@ use traxtent_server::volume::{
 };
 use traxtent_units::Count;
 
+use crate::content::content_beside_volume;
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -405,10 +406,13 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
         }
     }
     if member.doubtful && member.state != "failed" {
-        lines.push(
-            "a superblock was missing or damaged; run `scrub`; if the data is good, run `repair-superblocks`, otherwise `fail` and rebuild the member"
-                .to_owned(),
-        );
+        let other = member.path.as_deref().and_then(content_beside_volume);
+        lines.push(match other {
+            Some(what) => format!(
+                "a superblock was missing or damaged, and the device holds {what}; if the device has been reused, omit it: `repair-superblocks` and `rebuild` overwrite that content"
+            ),
+            None => "a superblock was missing or damaged; run `scrub`; if the data is good, run `repair-superblocks`, otherwise `fail` and rebuild the member".to_owned(),
+        });
     }
     lines
 }

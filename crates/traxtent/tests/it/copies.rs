@@ -1,11 +1,13 @@
 //! `traxtent volume copies` on files: volumes from `create` to `destroy`, and refusals.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tempfile::TempDir;
 
 use crate::command::{Answer, traxtent_in};
+use crate::volume_faults::fat_boot_sector;
 
 /// The size of the file that serves as the device.
 const BYTES: u64 = 9_100_000 / 512 * 512;
@@ -99,6 +101,38 @@ fn created_shown_and_destroyed() {
         2,
         "disk: it is not a volume's superblock",
     );
+}
+
+/// On a device that has been reused, does `serve` refuse to write, and does `destroy` keep the
+/// content and remove the superblock that is left?
+#[test]
+fn destroy_keeps_other_content() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    assert_eq!(copies(at, "create --copies 1..2 --map map disk").status, 0);
+    let disk = File::options().write(true).open(at.join("disk")).unwrap();
+    disk.write_all_at(&fat_boot_sector(), 0).unwrap();
+    let before = fs::read(at.join("disk")).unwrap();
+    refused(
+        at,
+        "create --copies 2 --map map disk",
+        2,
+        ", and FAT; use --force to overwrite it",
+    );
+    let served = traxtent_in(at, &["volume", "serve", "disk", "--", "true"]);
+    assert_ne!(served.status, 0, "{}", served.err);
+    let says = "the device holds FAT; if the device has been reused";
+    assert!(served.err.contains(says), "{}", served.err);
+    assert!(fs::read(at.join("disk")).unwrap() == before, "it wrote");
+    let destroyed = copies(at, "destroy --force disk");
+    assert_eq!(destroyed.status, 0, "{}", destroyed.err);
+    let says = "disk: FAT on the device is kept";
+    assert!(destroyed.err.contains(says), "{}", destroyed.err);
+    let after = fs::read(at.join("disk")).unwrap();
+    let second = after.len() - 4096;
+    assert!(after[..second] == before[..second], "it was overwritten");
+    assert!(after[second..].iter().all(|byte| *byte == 0));
 }
 
 /// Are invalid command lines and unusable files refused with a message that names the cause, before

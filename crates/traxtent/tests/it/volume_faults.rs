@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tempfile::TempDir;
+use traxtent_volume::superblock::{SUPERBLOCK_BYTES, Superblock};
 
 use crate::command::{Answer, traxtent_in};
 use crate::volume::{files, good, volume};
@@ -421,4 +422,139 @@ fn the_second_superblock_of_a_file_that_grew() {
     assert_eq!(volume(at, "assemble a c").status, 2);
     good(at, "repair-superblocks a c");
     assert_eq!(volume(at, "assemble a c").status, 0);
+}
+
+/// The first sector of a FAT file system.
+pub(crate) fn fat_boot_sector() -> [u8; 512] {
+    let mut sector = [0; 512];
+    sector[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
+    sector[0x36..0x3e].copy_from_slice(b"FAT16   ");
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    sector
+}
+
+/// Other content that begins in the place of a first superblock: its name, and its bytes with their
+/// offset. The table and bcache leave the signature of the volume's superblock.
+fn other_content() -> Vec<(&'static str, u64, Vec<u8>)> {
+    let mut swap = vec![0; 4096];
+    swap[1024..1036].copy_from_slice(&[1, 0, 0, 0, 255, 7, 0, 0, 0, 0, 0, 0]);
+    swap[4086..].copy_from_slice(b"SWAPSPACE2");
+    let mut table = vec![0; 66];
+    table[4] = 0x83;
+    table[8..12].copy_from_slice(&2048_u32.to_le_bytes());
+    table[12..16].copy_from_slice(&8192_u32.to_le_bytes());
+    table[64..].copy_from_slice(&[0x55, 0xaa]);
+    let bcache = [
+        0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d,
+        0x81,
+    ];
+    vec![
+        ("FAT", 0, fat_boot_sector().to_vec()),
+        ("swap space", 0, swap),
+        ("a partition table", 446, table),
+        ("bcache", 4096 + 24, bcache.to_vec()),
+    ]
+}
+
+/// Fault 7: verbs overwrite the content of a device that has been reused, whose old second
+/// superblock remains. Do `create`, `status` and `repair-superblocks` name both the member and the
+/// content, does `destroy` keep the content, and do other verbs write nothing?
+#[test]
+fn the_content_of_a_reused_device() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let read = || ["a", "b"].map(|name| fs::read(at.join(name)).unwrap());
+    for (name, offset, bytes) in other_content() {
+        files(at, &["a", "b"]);
+        good(at, &format!("{CREATE_RAID_1} a b"));
+        overwrite(&at.join("a"), offset, &bytes);
+        let before = read();
+        let beside = format!(", and {name}; use --force to overwrite it");
+        let holds = format!("and the device holds {name}; if the device has been reused");
+        let doubtful = "member 0: one of its superblocks was missing or damaged";
+        for (line, says) in [
+            (format!("{CREATE_RAID_1} a b"), &*beside),
+            ("repair-superblocks a b".to_owned(), &holds),
+            ("scrub --repair a b".to_owned(), doubtful),
+            ("sync a b".to_owned(), doubtful),
+            ("assemble a b".to_owned(), doubtful),
+            ("serve a b -- true".to_owned(), doubtful),
+            ("serve --read-only a b -- true".to_owned(), doubtful),
+        ] {
+            let refused = volume(at, &line);
+            assert!(refused.status >= 2, "{name}: {line}: {}", refused.err);
+            assert!(
+                refused.err.contains(says),
+                "{name}: {line}: {}",
+                refused.err
+            );
+            assert!(before == read(), "{name}: {line} wrote");
+        }
+        let status = volume(at, "status a b");
+        assert!(status.out.contains(&holds), "{name}: {}", status.out);
+        let scrub = volume(at, "scrub a b");
+        assert_eq!(scrub.status, 0, "{name}: {}", scrub.err);
+        let says = "a member is doubtful, so nothing is written; if the scrub is interrupted, it cannot be resumed";
+        assert!(scrub.err.contains(says), "{name}: {}", scrub.err);
+        assert!(before == read(), "{name}: `scrub` wrote");
+        let destroyed = volume(at, "destroy --force a b");
+        assert_eq!(destroyed.status, 0, "{name}: {}", destroyed.err);
+        let says = format!("a: {name} on the device is kept");
+        assert!(destroyed.err.contains(&says), "{name}: {}", destroyed.err);
+        let [a, b] = read();
+        assert!(
+            a[..SUPERBLOCK_BYTES] == before[0][..SUPERBLOCK_BYTES],
+            "{name}: `destroy` overwrote it"
+        );
+        let ends = [&a[a.len() - SUPERBLOCK_BYTES..], &b[..SUPERBLOCK_BYTES]];
+        assert!(ends.iter().all(|end| end.iter().all(|byte| *byte == 0)));
+        // With --force, the administrator decides.
+        files(at, &["c", "d"]);
+        good(at, &format!("{CREATE_RAID_1} c d"));
+        overwrite(&at.join("c"), offset, &bytes);
+        good(at, "repair-superblocks --force c d");
+        assert_eq!(volume(at, "status c d").status, 0);
+        for name in ["a", "b", "c", "d"] {
+            fs::remove_file(at.join(name)).unwrap();
+        }
+    }
+}
+
+/// Fault 8: a scrub without `--repair` writes superblocks over what is in the place of a missing
+/// one. Does it write nothing, find differences nevertheless, and refuse a volume that has to be
+/// recovered first?
+#[test]
+fn a_scrub_of_a_doubtful_member_writes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    good(at, &format!("{CREATE_RAID_1} a b"));
+    let read = || ["a", "b"].map(|name| fs::read(at.join(name)).unwrap());
+    overwrite(&at.join("a"), 0, &[0; 8192]);
+    overwrite(&at.join("a"), 5 << 20, b"x");
+    let before = read();
+    let scrub = volume(at, "scrub a b");
+    assert_eq!(scrub.status, 1, "{}", scrub.err);
+    assert!(
+        scrub.out.contains("1 row with a difference"),
+        "{}",
+        scrub.out
+    );
+    assert!(before == read(), "the scrub wrote");
+    for name in ["a", "b"] {
+        let bytes = fs::read(at.join(name)).unwrap();
+        for place in [0, bytes.len() - SUPERBLOCK_BYTES] {
+            if let Ok(mut found) = Superblock::decode(&bytes[place..]) {
+                found.clean = false;
+                overwrite(&at.join(name), place as u64, &found.encode());
+            }
+        }
+    }
+    let before = read();
+    let refused = volume(at, "scrub a b");
+    assert_eq!(refused.status, 2, "{}", refused.err);
+    let says = "member 0: one of its superblocks was missing or damaged";
+    assert!(refused.err.contains(says), "{}", refused.err);
+    assert_one_line(&refused);
+    assert!(before == read(), "the refused scrub wrote");
 }
