@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_io::device::guard::{check_unused, volume_on};
+use traxtent_io::device::guard::check_unused;
 use traxtent_io::device::{self, Device, DeviceError};
 use traxtent_probe::Target;
 use traxtent_sim::{Noise, SimTarget};
 
 use super::Args;
-use crate::content::recognized_content;
+use crate::content::all_content;
 use crate::failure::{Failure, Result, note, warn};
 use crate::machine::load;
 
@@ -99,7 +99,7 @@ pub(super) fn open_device(path: &Path, writes: Writes) -> Result<Device> {
         check_unused(path).map_err(|error| Failure::Io(format!("--destructive {error}")))?;
     }
     if writes == Writes::ToBlank
-        && let Some(what) = volume_on(path).or_else(|| recognized_content(path))
+        && let Some(what) = all_content(path)
     {
         let why = format!("the device holds {what}; --force overwrites parts of it");
         return Err(Failure::at(
