@@ -106,7 +106,7 @@ pub enum MemberState {
 #[non_exhaustive]
 pub enum SuperblockError {
     /// There is no superblock.
-    #[error("it is not a volume's superblock")]
+    #[error("there is no superblock of a volume")]
     None,
     /// An unknown version.
     #[error("unsupported superblock version {0}; expected {VERSION}")]

@@ -146,12 +146,13 @@ fn status(args: &Status) -> Result<()> {
     };
     show(&status, args.json)?;
     if status.is_whole() {
-        Ok(())
-    } else {
-        Err(Failure::Finding(
-            "the volume is degraded or damaged; see above".to_owned(),
-        ))
+        return Ok(());
     }
+    let problem = match status.members_are_whole() {
+        true => "not all of these devices are members of the volume; see above",
+        false => "the volume is degraded or damaged; see above",
+    };
+    Err(Failure::Finding(problem.to_owned()))
 }
 
 fn map(args: &Map) -> Result<()> {

@@ -272,10 +272,13 @@ impl VolumeStatus {
     /// Returns whether the volume is not broken, all members are present and active and none is
     /// doubtful, no data is lost, and no given device is stale or unusable.
     pub fn is_whole(&self) -> bool {
+        self.members_are_whole() && self.stale.is_empty() && self.unusable.is_empty()
+    }
+
+    /// Returns whether the volume is whole apart from given devices that are not its members.
+    pub fn members_are_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()
-            && self.stale.is_empty()
-            && self.unusable.is_empty()
             && self
                 .members
                 .iter()

@@ -99,7 +99,7 @@ fn created_shown_and_destroyed() {
         at,
         "status disk",
         2,
-        "disk: it is not a volume's superblock",
+        "disk: there is no superblock of a volume",
     );
 }
 

@@ -205,6 +205,27 @@ fn created_repaired_and_destroyed() {
     assert_eq!(volume(at, "status a c d").status, 2);
 }
 
+/// Is a whole volume called whole although another device is given with its members?
+#[test]
+fn a_device_beside_the_members() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-1 --journal 2M a b");
+    let status = volume(at, "status a b c");
+    assert_eq!(status.status, 1, "{}", status.err);
+    let says = "unusable: c: there is no superblock of a volume";
+    assert!(status.out.contains(says), "{}", status.out);
+    let says = "not all of these devices are members of the volume";
+    assert!(status.err.contains(says), "{}", status.err);
+    let degraded = volume(at, "status a c");
+    assert!(
+        degraded.err.contains("is degraded or damaged"),
+        "{}",
+        degraded.err
+    );
+}
+
 /// Are unusable members and invalid options refused with the reason, without writing to the other
 /// members?
 #[test]
@@ -319,7 +340,7 @@ fn refusals() {
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
-        ("destroy a c", "c: it is not a volume's superblock"),
+        ("destroy a c", "c: there is no superblock of a volume"),
         ("destroy a b", "confirm with --force"),
         ("serve --control small a b -- true", "the path exists"),
     ] {
@@ -626,7 +647,7 @@ fn status_shows_all_members() {
         .unwrap();
     for (given, problem) in [
         ("c", "this one is smaller, or was truncated"),
-        ("x", "it is not a volume's superblock"),
+        ("x", "there is no superblock of a volume"),
         ("none", "No such file or directory"),
     ] {
         let answer = volume(at, &format!("status a b {given}"));

@@ -570,7 +570,7 @@ fn refused() {
     let empty = Memory::new(vec![Drive::new(new.sectors.0, &mut rng)], None);
     assert_eq!(
         open(&empty).map(drop).unwrap_err().to_string(),
-        "it is not a volume's superblock"
+        "there is no superblock of a volume"
     );
 
     let mut too_small = new.clone();
