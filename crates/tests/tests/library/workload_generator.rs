@@ -363,7 +363,7 @@ fn misfits() {
     for (text, expected) in [
         (
             format!("random,size={}", capacity + 1),
-            format!("expected a whole number of sectors from 1 to {capacity}"),
+            format!("expected a whole number of sectors of 512 bytes, from 1 to {capacity}"),
         ),
         (
             format!("random,lbns=0..{}", capacity + 1),

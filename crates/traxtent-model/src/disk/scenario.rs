@@ -18,9 +18,9 @@ use super::fault::{Fault, FaultError};
 use traxtent_units::SimTime;
 
 /// Faults and their times.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// The seed from which power cuts without a seed of their own draw theirs.
+    /// The seed from which power cuts without a seed of their own draw theirs. Default: 1.
     pub seed: u64,
     /// The faults, ascending by time.
     pub faults: Vec<Scheduled>,
@@ -60,6 +60,15 @@ pub enum ScenarioError {
         /// The problem.
         error: FaultError,
     },
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        Scenario {
+            seed: 1,
+            faults: Vec::new(),
+        }
+    }
 }
 
 impl Scenario {

@@ -155,7 +155,8 @@ impl DriveServer {
         durable: bool,
     ) -> Result<Delivered, ServiceError> {
         let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
-        if durable && self.store.is_file() && delivered.completion.outcome.is_ok() {
+        let has_data_file = self.store.is_file() && !self.settings.read_only;
+        if durable && has_data_file && delivered.completion.outcome.is_ok() {
             if command == Command::Flush {
                 running.paced.write_out()?;
             }
@@ -414,10 +415,7 @@ impl BlockService for DriveServer {
 
 /// Returns the scheduled faults, and the seed for those without one of their own.
 fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
-    let mut scenario = Scenario {
-        seed: 1,
-        ..Scenario::default()
-    };
+    let mut scenario = Scenario::default();
     if let Some(path) = &settings.scenario {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ServeError::file(FileRole::Scenario, path, "read", error))?;

@@ -577,7 +577,7 @@ impl Receipt {
             let late = late * self.speed;
             if late > bound {
                 reasons.push(format!(
-                    "lateness {name} is {late:.0} us of the drive's time"
+                    "lateness {name} is {late:.1} us, more than {bound:.0} us of the drive's time"
                 ));
             }
         }
