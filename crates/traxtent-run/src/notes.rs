@@ -112,11 +112,15 @@ fn short_skew(cases: &[Case]) -> Option<String> {
             total += 1;
             short += u32::from(loses_revolution(&drive.geometry, &mechanics, &track, &next));
         }
+        // A tree states the angle of each track.
+        let remedy = match drive.profile.geometry.tree {
+            None => "; lengthen track_skew and cylinder_skew of the zones",
+            Some(_) => "",
+        };
         (f64::from(short) > f64::from(total) * SHORT_SHARE).then(|| {
             format!(
                 "{}: sequential requests lose a revolution at most track changes, because the \
-                 heads take longer than the skew; lengthen track_skew and cylinder_skew of the \
-                 zones",
+                 heads take longer than the skew{remedy}",
                 drive.name
             )
         })

@@ -106,7 +106,7 @@ impl Workload {
                 ))),
             },
             Workload::Synthio(_) => Err(RunError::input(format!(
-                "--set workload.{key}: only count can be set in DiskSim's workload"
+                "--set workload.{key}: only count can be set in DiskSim's workload; --seed sets the seed"
             ))),
             Workload::Trace(_) => Err(RunError::input(format!(
                 "--set workload.{key}: a trace has no such value"

@@ -396,9 +396,13 @@ impl WorkloadSpec {
                 }
             }
             "arrive" => {
-                self.pace = ArrivalModel::Open {
-                    gap: quantity::times(value).map_err(refuse)?,
+                let gap = quantity::times(value).map_err(refuse)?;
+                // A default may be replaced.
+                let default = WorkloadSpec::new(self.kind).pace;
+                if matches!(self.pace, ArrivalModel::Closed { .. }) && self.pace != default {
+                    return Err(open_and_closed("arrive"));
                 }
+                self.pace = ArrivalModel::Open { gap };
             }
             _ => {
                 return Err(WorkloadProblem::UnknownKey {

@@ -495,6 +495,22 @@ fn seeds() {
     assert!(head("workload.seed=3,4").contains(" 2 of each row: means"));
 }
 
+/// Is a workload refused that is both open and closed, in either order of the settings?
+#[test]
+fn open_and_closed() {
+    let (open, closed) = ("workload.arrive=exp:15ms", "workload.outstanding=4,8");
+    for sets in [[open, closed], [closed, open]] {
+        let [first, second] = sets;
+        let answer = traxtent(&["sim", "atlas10k", SMALL, "--set", first, "--set", second]);
+        assert_eq!(answer.status, 2, "{}", answer.out);
+        let says = "open (arrive) or closed (outstanding, think), not both";
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+    let line = "random,count=10,outstanding=4";
+    let answer = traxtent(&["sim", "atlas10k", line, "--set", open]);
+    assert_eq!(answer.status, 2, "{}", answer.out);
+}
+
 /// Does the error for an invalid key or value name it in one line?
 #[test]
 fn refused() {
