@@ -5,7 +5,7 @@ mod maps;
 mod serve;
 mod show;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -288,7 +288,14 @@ fn replace(args: &Replace) -> Result<()> {
             id,
             force,
         };
-        return show(&ask(socket, &asked)?, false);
+        let status = ask(socket, &asked)?;
+        show(&status, false)?;
+        return match status.members.get(member) {
+            Some(new) if new.state == "failed" => Err(Failure::Finding(format!(
+                "member {member} has failed again; see above"
+            ))),
+            _ => Ok(()),
+        };
     }
     let found = found(&args.members, false)?;
     let substitute = found
@@ -387,13 +394,9 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
                 "--no-wait: only a server can continue in the background; give its control socket",
             ));
         }
-        let volume = opened_for(&args.members, work, repair)?;
-        let done = volume::maintain(
-            &volume,
-            MaintenanceTask { work, repair, rate },
-            interrupt.flag(),
-            report,
-        );
+        let task = MaintenanceTask { work, repair, rate };
+        let volume = opened_for(&args.members, task)?;
+        let done = volume::maintain(&volume, task, interrupt.flag(), report);
         let stop = block_on(volume.stop()).map_err(io_failure);
         let done = done.map_err(failure)?;
         stop?;
@@ -415,12 +418,8 @@ fn is_running(socket: &Path, work: MaintenanceKind) -> Result<bool> {
 
 /// Opens the volume for maintenance in this process. A scrub without repairs also accepts members
 /// that are doubtful or cannot be written. It then writes nothing.
-fn opened_for(
-    members: &[PathBuf],
-    work: MaintenanceKind,
-    repair: Repairs,
-) -> Result<volume::DeviceVolume> {
-    let only_reads = work == MaintenanceKind::Scrub && repair == Repairs::default();
+fn opened_for(members: &[PathBuf], task: MaintenanceTask) -> Result<volume::DeviceVolume> {
+    let only_reads = task.work == MaintenanceKind::Scrub && task.repair == Repairs::default();
     let found = if only_reads {
         volume::find_with_suspects(members, false, false)
     } else {
@@ -431,6 +430,8 @@ fn opened_for(
             "{why}, so nothing is written; if the scrub is interrupted, it cannot be resumed"
         ));
     };
+    // A volume that was not stopped cleanly is recovered when it is opened, which writes.
+    let found = found.and_then(|found| found.check_task(task).map(|()| found));
     let opened = match found {
         Err(error) if only_reads && is_unwritable(&error) => {
             note_unwritten("a member cannot be written");
@@ -457,7 +458,17 @@ fn is_unwritable(error: &VolumeIoError) -> bool {
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
-    volume::destroy(&args.members, args.force, content_beside_volume).map_err(failure)
+    let destroyed = volume::destroy(&args.members, args.force, content_beside_volume);
+    let mut out = output::stdout();
+    for (path, was) in args.members.iter().zip(destroyed.map_err(failure)?) {
+        let (member, path) = (was.index, path.display());
+        writeln!(
+            out,
+            "{path}: is no longer member {member} of volume {}",
+            was.volume
+        )?;
+    }
+    output::finish(out)
 }
 
 fn failure(error: VolumeIoError) -> Failure {

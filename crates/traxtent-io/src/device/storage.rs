@@ -65,6 +65,15 @@ impl Storage {
         }
     }
 
+    /// Returns the number of the device whose file system holds the bytes; `None` for a block
+    /// device.
+    pub fn file_system(&self) -> Option<Dev> {
+        match self.file {
+            FileId::File { device, .. } => Some(device),
+            FileId::Block(_) => None,
+        }
+    }
+
     /// Returns whether a write to one of the two can change the other.
     pub fn overlaps(&self, other: &Storage) -> bool {
         let (one, two) = (&self.bytes, &other.bytes);

@@ -31,6 +31,7 @@ pub use self::error::FuseError;
 use self::filesystem::{ExportFileSystem, FILE_NAME, READERS};
 use self::loop_device::LoopDevice;
 use self::mount_point::MountPoint;
+pub(crate) use self::mount_point::is_served_here;
 use crate::service::Export;
 
 /// A mounted export.

@@ -23,6 +23,8 @@ use rustix::net::{
 
 use super::error::FuseError;
 use super::mount_table::{MountEntry, mounted_at};
+use parking_lot::Mutex;
+use traxtent_io::device::Storage;
 
 /// The file system type that identifies our mounts.
 pub(super) const FILE_SYSTEM_TYPE: &str = "fuse.traxtent";
@@ -39,6 +41,17 @@ const UNMOUNT_TRIES: u32 = 20;
 
 /// The pause between attempts to unmount.
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
+
+/// The device numbers of the file systems that this process serves, as `major:minor`.
+static SERVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Returns whether a file system that this process serves holds the bytes.
+pub(crate) fn is_served_here(storage: &Storage) -> bool {
+    storage.file_system().is_some_and(|device| {
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        SERVED.lock().contains(&format!("{major}:{minor}"))
+    })
+}
 
 /// A mounted file system, which is unmounted when this is dropped.
 #[derive(Debug)]
@@ -72,6 +85,7 @@ impl MountPoint {
             directory: directory.to_owned(),
             device: mount.map_or_else(String::new, |mount| mount.device),
         };
+        SERVED.lock().push(mount_point.device.clone());
         Ok((mount_point, connection))
     }
 
@@ -107,6 +121,7 @@ impl MountPoint {
 impl Drop for MountPoint {
     /// Removes the mount from the directory even if it is in use.
     fn drop(&mut self) {
+        SERVED.lock().retain(|device| *device != self.device);
         if let Ok(true) = self.is_ours(mounted_at(&self.directory)) {
             detach(&self.directory);
         }

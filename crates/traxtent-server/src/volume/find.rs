@@ -18,6 +18,7 @@ use traxtent_volume::{
 
 use super::error::VolumeIoError;
 use super::files::{Device, Devices, MEMBER_TIMEOUT, storage_at};
+use super::maintenance::{MaintenanceTask, check_state};
 use super::status::VolumeStatus;
 use super::{DeviceVolume, Recognizer, Substitute, substitute, within};
 
@@ -199,6 +200,14 @@ impl Found {
             }
         }
         Ok(())
+    }
+
+    /// Checks, before the volume is opened, that it permits a task.
+    ///
+    /// # Errors
+    /// Returns [`VolumeIoError::Order`] with the reason if it does not.
+    pub fn check_task(&self, task: MaintenanceTask) -> Result<(), VolumeIoError> {
+        check_state(&self.superblock, &self.array, task)
     }
 
     /// Returns the status that the members' superblocks describe.

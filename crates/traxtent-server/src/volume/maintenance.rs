@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use traxtent_layout::raid::Level;
+use traxtent_layout::raid::{Array, Level};
 use traxtent_volume::superblock::{MemberState, Superblock};
 use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
@@ -309,19 +309,26 @@ fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
 
 /// Checks that the volume permits the task in its current state.
 pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), VolumeIoError> {
+    let writes = task.work != MaintenanceKind::Scrub || task.repair != Repairs::default();
+    if writes && volume.is_read_only() {
+        return Err(VolumeError::ReadOnly.into());
+    }
+    check_state(&block_on(volume.superblock()), volume.array(), task)
+}
+
+/// Checks that a volume in this state permits a task.
+pub(super) fn check_state(
+    superblock: &Superblock,
+    array: &Array,
+    task: MaintenanceTask,
+) -> Result<(), VolumeIoError> {
     check_rate(task.rate)?;
     let (work, repairs) = (task.work, task.repair);
-    let level = volume.array().shape().level;
-    let superblock = block_on(volume.superblock());
-    let stripes = volume.array().stripes();
+    let (level, stripes) = (array.shape().level, array.stripes());
     let has_parity = matches!(level, Level::Raid4 | Level::Raid5);
     let mut states = superblock.members.iter().map(|member| member.state);
     let gone = states.position(|state| state != MemberState::Active);
     let order = |text: String| Err(VolumeIoError::Order(text));
-    let writes = work != MaintenanceKind::Scrub || repairs != Repairs::default();
-    if writes && volume.is_read_only() {
-        return Err(VolumeError::ReadOnly.into());
-    }
     if repairs != Repairs::default() {
         if let Some(member) = superblock.members.iter().position(|one| one.doubtful) {
             return Err(VolumeError::Doubtful { member }.into());
@@ -336,7 +343,7 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
         }
     }
     match (work, gone) {
-        (MaintenanceKind::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(
+        (MaintenanceKind::Rebuild, Some(member)) if rebuilding(superblock).is_none() => order(
             format!("member {member} has failed and has not been replaced; `replace` it first"),
         ),
         (MaintenanceKind::Rebuild, _) => Ok(()),
@@ -344,8 +351,12 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
             format!("raid-0 has no redundancy for a {} to compare", work.name()),
         ),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member)) if has_parity => {
+            let is = match superblock.members[member].state {
+                MemberState::Rebuilding(_) => "not rebuilt yet",
+                MemberState::Active | MemberState::Failed => "missing",
+            };
             order(format!(
-                "member {member} is missing; parity cannot be compared without it; rebuild it first"
+                "member {member} is {is}; parity cannot be compared without it; rebuild it first"
             ))
         }
         (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(

@@ -411,16 +411,34 @@ where
 /// have been checked. A device can have been reused: other content is kept in the place of a
 /// superblock that is missing, and also of one that is damaged if `holds` recognizes this content.
 ///
+/// Returns the superblock that each device had.
+///
 /// # Errors
-/// Returns an error if a device is not a member, if `force` is not set, or if a write fails.
-pub fn destroy(paths: &[PathBuf], force: bool, holds: Recognizer) -> Result<(), VolumeIoError> {
+/// Returns an error if a device is not a member, if the devices belong to several volumes, if
+/// `force` is not set, or if a write fails.
+pub fn destroy(
+    paths: &[PathBuf],
+    force: bool,
+    holds: Recognizer,
+) -> Result<Vec<Superblock>, VolumeIoError> {
     let (devices, pairs) = open_devices(paths, Access::Write, MEMBER_TIMEOUT)?;
+    let newest = |pair: &SuperblockPair| pair.newest().expect("the devices are checked").clone();
+    let superblocks: Vec<Superblock> = pairs.iter().map(newest).collect();
+    let volume = superblocks[0].volume;
+    if let Some(other) = superblocks.iter().position(|one| one.volume != volume) {
+        return Err(VolumeIoError::Order(format!(
+            "{} belongs to volume {}, but {} belongs to volume {volume}; destroy one volume at a time",
+            paths[other].display(),
+            superblocks[other].volume,
+            paths[0].display(),
+        )));
+    }
     if !force {
         let lost = "the volume's data would be lost; confirm with --force";
         return Err(VolumeIoError::Order(lost.to_owned()));
     }
-    for (number, (path, pair)) in std::iter::zip(paths, &pairs).enumerate() {
-        let superblock = pair.newest().expect("the devices are checked");
+    for (number, superblock) in superblocks.iter().enumerate() {
+        let (path, pair) = (&paths[number], &pairs[number]);
         let other = within(path, MEMBER_TIMEOUT, holds)?;
         let is_own = |found: &Result<Superblock, SuperblockError>| match found {
             Ok(_) => true,
@@ -443,7 +461,7 @@ pub fn destroy(paths: &[PathBuf], force: bool, holds: Recognizer) -> Result<(), 
             tracing::warn!("{}: {what} on the device is kept", path.display());
         }
     }
-    Ok(())
+    Ok(superblocks)
 }
 
 /// Returns a description of a device's content, including volumes, within the time-out.

@@ -158,7 +158,7 @@ fn created_repaired_and_destroyed() {
     let degraded = volume(at, "scrub a c d");
     assert_eq!(degraded.status, 2);
     assert!(
-        degraded.err.contains("member 1 is missing"),
+        degraded.err.contains("member 1 is not rebuilt yet"),
         "{}",
         degraded.err
     );
@@ -203,6 +203,27 @@ fn created_repaired_and_destroyed() {
     assert_eq!(volume(at, "destroy a c d").status, 2);
     good(at, "destroy --force a c d");
     assert_eq!(volume(at, "status a c d").status, 2);
+}
+
+/// Are members of several volumes refused by `destroy`, and are they unchanged? Does it say what it
+/// removes?
+#[test]
+fn one_volume_is_destroyed_at_a_time() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "x", "y"]);
+    good(at, "create --level raid-1 --journal 2M a b");
+    good(at, "create --level raid-1 --journal 2M x y");
+    let refused = volume(at, "destroy --force a b y");
+    assert_eq!(refused.status, 2, "{}", refused.err);
+    let says = "destroy one volume at a time";
+    assert!(refused.err.contains(says), "{}", refused.err);
+    for members in ["a b", "x y"] {
+        assert_eq!(volume(at, &format!("status {members}")).status, 0);
+    }
+    let destroyed = volume(at, "destroy --force a b");
+    let says = "b: is no longer member 1 of volume";
+    assert!(destroyed.out.contains(says), "{}", destroyed.out);
 }
 
 /// Is a whole volume called whole although another device is given with its members?

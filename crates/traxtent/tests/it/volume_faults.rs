@@ -340,6 +340,59 @@ fn the_first_scrub_is_a_sync() {
     assert_eq!(volume(at, "scrub x y").status, 0);
 }
 
+/// Is a scrub that cannot compare anything refused before it recovers the volume, which writes?
+#[test]
+fn a_refused_scrub_writes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c", "d"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let script = format!(
+        "{program} volume fail 1 $control && {program} volume replace 1 --with d $control && kill -9 $PPID"
+    );
+    traxtent_in(
+        at,
+        &["volume", "serve", "a", "b", "c", "--", "sh", "-c", &script],
+    );
+    let status = volume(at, "status a d c");
+    let says = "was not stopped cleanly";
+    assert!(status.out.contains(says), "{}{}", status.out, status.err);
+    let content = || ["a", "d", "c"].map(|name| std::fs::read(at.join(name)).unwrap());
+    let before = content();
+    let refused = volume(at, "scrub a d c");
+    assert_eq!(refused.status, 2, "{}", refused.err);
+    let says = "member 1 is not rebuilt yet; parity cannot be compared without it";
+    assert!(refused.err.contains(says), "{}", refused.err);
+    assert!(content() == before, "the scrub has written");
+    good(at, "rebuild a d c");
+}
+
+/// Is the device on which a volume is served refused as its member?
+#[test]
+fn a_volume_is_not_its_own_member() {
+    if !Path::new("/dev/fuse").exists() {
+        testkit::skip!("/dev/fuse is missing");
+    }
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    std::fs::create_dir(at.join("point")).unwrap();
+    good(at, &format!("{CREATE_RAID_1} a b"));
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let script = format!(
+        "{program} volume fail 1 $control && {program} volume replace 1 --force --with point/disk $control"
+    );
+    let served = [
+        "volume", "serve", "--fuse", "point", "a", "b", "--", "sh", "-c",
+    ];
+    let answer = traxtent_in(at, &[&served[..], &[&script]].concat());
+    assert_ne!(answer.status, 0, "{}", answer.err);
+    let says = "point/disk: is served by this process";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert!(volume(at, "status a").out.contains("failed"));
+}
+
 /// Fault 5: the journal has no bound. Is a journal that would take too long to recover refused, and
 /// can a volume with the largest permitted one be assembled?
 #[test]

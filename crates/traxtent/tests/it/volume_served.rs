@@ -197,7 +197,7 @@ fn orders_while_served() {
         (&"rebuild".into(), &true.into())
     );
     assert!(
-        text("busy").contains("member 1 is missing"),
+        text("busy").contains("member 1 is not rebuilt yet"),
         "{}",
         text("busy")
     );

@@ -206,7 +206,9 @@ fn grown_defects_go_to_spares() {
         let again = again.unwrap_err().to_string();
         assert_eq!(
             again,
-            format!("LBN {lbn} cannot be moved to a spare: it is already on a spare")
+            format!(
+                "the physical sector that begins at LBN {lbn} cannot be moved to a spare: it is already on a spare"
+            )
         );
     }
 }
