@@ -21,7 +21,8 @@ Layout Model = dm_layout_g1 {
 Mechanical Model = dm_mech_g1 {
   Access time type = trackSwitchPlusRotation, Seek type = hpl,
   HPL seek equation values = [ 600, 3.24, 0.4, 8.0, 0.008, 1.0 ],
-  Head switch time = 1.0, Rotation speed (in rpms) = 7200 } }
+  Add. write settling delay = 0, Head switch time = 1.0, Rotation speed (in rpms) = 7200,
+  Percent error in rpms = 0 } }
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {

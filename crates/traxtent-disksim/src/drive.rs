@@ -2,7 +2,10 @@
 
 use super::layout::disk_geometry;
 use super::params::{Block, Node, ParamError, Sources, in_key, not_modelled};
-use super::required::{DISK_REQUIRED, SEPARATE_WRITE_SEGMENT, warn_of_missing};
+use super::required::{
+    DISK_REQUIRED, MECHANICS_REQUIRED, SEPARATE_WRITE_SEGMENT, warn_of_missing,
+    warn_of_missing_in_layout,
+};
 use super::scheduling::{QueueOwner, scheduler};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
@@ -111,6 +114,7 @@ pub(super) fn model_profile(
             .iter()
             .map(|note| format!("{}: {note}", place(model))),
     );
+    warn_of_missing_in_layout(model.require_block("Layout Model")?, warnings);
     let mechanics = mechanics(model.require_block("Mechanical Model")?, sources, warnings)?;
     let legal = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
@@ -175,6 +179,7 @@ fn mechanics(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<MechanicsSpec, ParamError> {
+    warn_of_missing(block, MECHANICS_REQUIRED, warnings);
     match block.get_str("Access time type")? {
         Some("trackSwitchPlusRotation") | None => {}
         Some(other) => warnings.push(format!(

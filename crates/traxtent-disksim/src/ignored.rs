@@ -3,6 +3,7 @@
 
 use traxtent_model::profile::nearest_name;
 
+use super::known::warning_of_unknown;
 use super::params::{Block, Document};
 
 /// A parameter of a block outside the disks.
@@ -123,6 +124,10 @@ pub(super) fn warn_of_ignored(document: &Document, workload: bool, warnings: &mu
 
 fn warn_of_block(block: &Block, warnings: &mut Vec<String>) {
     for unused in block.unused() {
+        if let Some(warning) = warning_of_unknown(&unused) {
+            warnings.push(warning);
+            continue;
+        }
         let place = format!("{}:{}", unused.file, unused.line);
         let key = &unused.key;
         let of_kind = || PARAMETERS.iter().filter(|one| one.block == unused.block);

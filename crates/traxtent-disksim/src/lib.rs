@@ -15,6 +15,7 @@
 
 mod drive;
 mod ignored;
+mod known;
 mod layout;
 mod parameter_source;
 mod params;

@@ -4,6 +4,7 @@
 //! modelled is replaced by the nearest one that is: FCFS, SSTF, LOOK, C-LOOK, SPTF or aged SPTF.
 
 use super::params::{Block, ParamError, not_modelled};
+use super::required::{QUEUE_REQUIRED, warn_of_missing};
 use traxtent_model::profile::Scheduler;
 
 /// The key of the policy in a `disksim_ioqueue` block.
@@ -145,13 +146,14 @@ pub(super) enum QueueOwner {
     Host,
 }
 
-/// Returns the policy of a `disksim_ioqueue` block. Adds a warning if the policy is replaced, and
-/// for each parameter that is set but not modelled.
+/// Returns the policy of a `disksim_ioqueue` block. Adds a warning if required parameters are
+/// missing, if the policy is replaced, and for each parameter that is set but not modelled.
 pub(super) fn scheduler(
     queue: &Block,
     owner: QueueOwner,
     warnings: &mut Vec<String>,
 ) -> Result<Scheduler, ParamError> {
+    warn_of_missing(queue, QUEUE_REQUIRED, warnings);
     let (scheduler, replaced) = modelled(queue, owner)?;
     if let Some(replaced) = replaced {
         let node = queue.require(POLICY)?;

@@ -2,9 +2,10 @@
 
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::ignored::warn_of_ignored;
+use super::known::warning_of_unused;
 use super::parameter_source::{error_at_parameter, origins};
-use super::params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
-use super::required::{BUS_REQUIRED, DISK_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
+use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use super::required::{BUS_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
 use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
 use super::synthio;
 use super::synthio_places::SynthioPlaces;
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
 use traxtent_model::drive::RequestError;
-use traxtent_model::profile::{HostSpec, Profile, Scheduler, nearest_name};
+use traxtent_model::profile::{HostSpec, Profile, Scheduler};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_workload::{SynthioError, SynthioSpec, TraceRecord};
 
@@ -192,26 +193,6 @@ impl System {
             (f64::from(record.request.sectors) * map.sectors_per_size_unit) as u32;
         Some(record)
     }
-}
-
-/// Returns the warning about a parameter that was not read.
-fn warning_of_unused(unused: &Unused) -> String {
-    let Unused {
-        block,
-        key,
-        file,
-        line,
-    } = unused;
-    if block != "disksim_disk" {
-        return format!("{file}:{line}: \"{key}\" is not modelled");
-    }
-    // Every parameter that DiskSim has in this block is read, so this is none of them.
-    let known = nearest_name(key, DISK_REQUIRED.iter().map(|(key, _)| *key));
-    let hint = known.map(|known| format!("; did you mean \"{known}\"?"));
-    format!(
-        "{file}:{line}: \"{key}\" is not a parameter of {block}; it is ignored{}",
-        hint.unwrap_or_default()
-    )
 }
 
 fn is_drive(block: &Block) -> bool {
@@ -721,6 +702,7 @@ fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, St
 
 #[cfg(test)]
 mod tests {
+    use super::super::required::{DISK_REQUIRED, QUEUE_REQUIRED};
     use super::*;
 
     /// A system of two disks. Each file has a parameter that is not modelled.
@@ -731,9 +713,13 @@ mod tests {
             "dm_disk {} {{ Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
             Invented = 1,
             Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0,
-            Sparing scheme used = 0, Zones = [ dm_layout_g1_zone {{
-            First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1 }} ] }},
+            Sparing scheme used = 0, Rangesize for sparing = 1, Zones = [ dm_layout_g1_zone {{
+            First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1,
+            Offset of first block = 0, Empty space at zone front = 0, Number of spares = 0,
+            Skew for track switch = 0, Skew for cylinder switch = 0, slips = [], defects = [] }} ] }},
             Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1,
+            Access time type = trackSwitchPlusRotation, Add. write settling delay = 0,
+            Head switch time = 0, Percent error in rpms = 0,
             Rotation speed (in rpms) = 5400 }} }}",
             name.to_uppercase()
         )
@@ -751,7 +737,11 @@ mod tests {
         let model = drive("m")
             .replace("dm_disk M", "Model = dm_disk")
             .replace("Invented = 1,", "");
-        let queue = "Scheduler = disksim_ioqueue { Scheduling policy = 1 },";
+        let lines = QUEUE_REQUIRED
+            .iter()
+            .map(|(key, value)| format!("{key} = {value},"));
+        let queue = lines.collect::<String>();
+        let queue = format!("Scheduler = disksim_ioqueue {{ {queue} }},");
         let load = |parameters: &[String]| {
             let all = parameters.join("\n");
             let text = format!("disksim_disk D {{\n{all}\n{queue} {model} }}");
