@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, Mode, OFlags, major, makedev, minor};
+use rustix::fs::{Dev, Mode, OFlags, major, minor};
 use rustix::io::Errno;
 
+use super::mounts::{mounts, unescape};
 use super::storage::{FileId, LoopDevice, Storage};
 use super::sysfs;
 
@@ -33,9 +34,9 @@ pub fn in_use(path: &Path) -> Option<String> {
 
 fn block_in_use(device: Dev, path: &Path) -> Option<String> {
     let folder = sysfs::directory(device);
-    let loops = LoopDevice::all();
+    let own = Storage::of_block(device);
+    let loops = LoopDevice::all(own.file_system());
     user_of(device, &folder, path, &loops).or_else(|| {
-        let own = Storage::of_block(device);
         let name = sysfs::name(&sysfs::whole(&folder));
         let mut others = loops.iter().filter(|other| other.name != name);
         others.find_map(|other| {
@@ -85,7 +86,7 @@ fn file_in_use(path: &Path) -> Option<String> {
     if is_swap(file) {
         return Some(format!("{} is swap space", path.display()));
     }
-    let above = loop_device_on(file, &LoopDevice::all())?;
+    let above = loop_device_on(file, &LoopDevice::all(file.file_system()))?;
     Some(format!("{} backs {above}", path.display()))
 }
 
@@ -105,45 +106,15 @@ fn disk_of_generic(node: Dev) -> Option<Dev> {
 
 /// Returns the device number that a sysfs directory describes.
 fn number(folder: &Path) -> Option<Dev> {
-    parse_number(&sysfs::text(folder, "dev")?)
-}
-
-fn parse_number(text: &str) -> Option<Dev> {
-    let (major, minor) = text.split_once(':')?;
-    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+    sysfs::parse_number(&sysfs::text(folder, "dev")?)
 }
 
 fn mounted_on(device: Dev) -> Option<String> {
-    let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    table.lines().find_map(|line| {
-        let mount = Mount::parse(line)?;
+    mounts().into_iter().find_map(|mount| {
         // A file system that spans devices has a device number of its own, and names one of its
         // devices.
         (mount.device == device || rdev(&mount.source) == Some(device)).then_some(mount.point)
     })
-}
-
-/// A line of /proc/self/mountinfo (Linux, Documentation/filesystems/proc.rst, section 3.5).
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    device: Dev,
-    point: String,
-    source: PathBuf,
-}
-
-impl Mount {
-    fn parse(line: &str) -> Option<Mount> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(2);
-        let device = parse_number(mount.next()?)?;
-        let point = unescape(mount.nth(1)?);
-        let source = PathBuf::from(unescape(file_system.split(' ').nth(1)?));
-        Some(Mount {
-            device,
-            point,
-            source,
-        })
-    }
 }
 
 fn is_swap(file: FileId) -> bool {
@@ -166,52 +137,14 @@ fn rdev(path: &Path) -> Option<Dev> {
         .then(|| metadata.rdev())
 }
 
-/// Decodes the kernel's octal escapes of white space and backslashes.
-fn unescape(text: &str) -> String {
-    let mut plain = text.to_owned();
-    for (escape, character) in [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ] {
-        plain = plain.replace(escape, character);
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Are a mount's device, mount point and source read from the kernel's table, with and without
-    /// optional fields, and with escaped characters in names? Is an incomplete line skipped?
-    #[test]
-    fn mounts_are_read() {
-        let plain =
-            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
-        let mount = Mount::parse(plain).unwrap();
-        assert_eq!(mount.device, makedev(98, 0));
-        assert_eq!(
-            (mount.point.as_str(), mount.source.to_str()),
-            ("/mnt2", Some("/dev/root"))
-        );
-        let bare = "36 35 8:1 / /my\\040disk rw - btrfs /dev/sd\\134x rw";
-        let mount = Mount::parse(bare).unwrap();
-        assert_eq!(
-            (mount.point.as_str(), mount.source.to_str()),
-            ("/my disk", Some("/dev/sd\\x"))
-        );
-        assert_eq!(Mount::parse("36 35 8 / /"), None);
-    }
-
     /// Is a mounted device found to be in use, and a path without a disk not?
     #[test]
     fn a_mounted_device_is_in_use() {
-        let Some(table) = fs::read_to_string("/proc/self/mountinfo").ok() else {
-            testkit::skip!("there is no /proc");
-        };
-        let mounts: Vec<Mount> = table.lines().filter_map(Mount::parse).collect();
+        let mounts = mounts();
         let Some(mount) = mounts.iter().find(|mount| rdev(&mount.source).is_some()) else {
             testkit::skip!("no block device is mounted");
         };

@@ -12,6 +12,7 @@ mod error;
 pub mod guard;
 mod in_use;
 mod interrupt;
+mod mounts;
 mod sg;
 mod storage;
 mod sysfs;

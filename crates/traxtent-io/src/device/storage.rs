@@ -9,6 +9,7 @@ use linux_raw_sys::loop_device::{LOOP_GET_STATUS64, loop_info64};
 use rustix::fs::{Dev, FileType, Stat, makedev};
 use rustix::ioctl::Getter;
 
+use super::mounts::{Mount, mounts};
 use super::sysfs;
 
 /// The size in bytes of the sectors that sysfs counts.
@@ -68,10 +69,7 @@ impl Storage {
     /// Returns the number of the device whose file system holds the bytes; `None` for a block
     /// device.
     pub fn file_system(&self) -> Option<Dev> {
-        match self.file {
-            FileId::File { device, .. } => Some(device),
-            FileId::Block(_) => None,
-        }
+        self.file.file_system()
     }
 
     /// Returns whether a write to one of the two can change the other.
@@ -89,6 +87,15 @@ pub(super) enum FileId {
 }
 
 impl FileId {
+    /// Returns the number of the device whose file system holds the file; `None` for a block
+    /// device.
+    pub(super) fn file_system(self) -> Option<Dev> {
+        match self {
+            FileId::File { device, .. } => Some(device),
+            FileId::Block(_) => None,
+        }
+    }
+
     /// Returns the identity of the file at a path; `None` if there is no such file.
     pub(super) fn at(path: &Path) -> Option<FileId> {
         let metadata = fs::metadata(path).ok()?;
@@ -113,12 +120,21 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Returns all loop devices that have a backing file.
-    pub(super) fn all() -> Vec<LoopDevice> {
-        let block = Path::new("/sys/block");
-        let names = sysfs::names(block).into_iter();
+    /// Returns the loop devices that have a backing file. A loop device is omitted if that file is
+    /// on a file system that may not respond, unless this is the file system with the given device
+    /// number.
+    pub(super) fn all(file_system: Option<Dev>) -> Vec<LoopDevice> {
+        let mounts = mounts();
+        let may_hang = |folder: &Path| {
+            let path = sysfs::text(folder, "loop/backing_file");
+            let mount = path.and_then(|path| Mount::of(Path::new(&path), &mounts));
+            mount.is_some_and(|mount| mount.is_remote() && Some(mount.device) != file_system)
+        };
+        let names = sysfs::names(Path::new("/sys/block")).into_iter();
         names
-            .filter_map(|name| LoopDevice::read(&block.join(name)))
+            .map(|name| Path::new("/sys/block").join(name))
+            .filter(|folder| !may_hang(folder))
+            .filter_map(|folder| LoopDevice::read(&folder))
             .collect()
     }
 

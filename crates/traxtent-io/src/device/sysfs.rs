@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::{Dev, major, makedev, minor};
 
 /// Returns the sysfs directory of a block device.
 pub(super) fn directory(device: Dev) -> PathBuf {
@@ -12,6 +12,12 @@ pub(super) fn directory(device: Dev) -> PathBuf {
         major(device),
         minor(device)
     ))
+}
+
+/// Parses a device number such as `8:1`.
+pub(super) fn parse_number(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(':')?;
+    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Returns the name of a block device, such as `sda`.

@@ -31,6 +31,7 @@ use traxtent_volume::superblock::{
 };
 use traxtent_volume::{MemberIo, NewVolume, Op, SuperblockPair, Volume, VolumeError};
 
+use crate::fuse::is_served_here;
 use traxtent_io::device::guard::{Access, content_on};
 
 pub use error::VolumeIoError;
@@ -251,6 +252,12 @@ fn substitute(
     // The path is compared first, because a device that does not respond cannot be identified.
     returned(devices.outstanding(|device| device.path() == path))?;
     let storage = storage_at(path, devices.timeout())?;
+    if is_served_here(&storage) {
+        return Err(VolumeIoError::Order(format!(
+            "{}: is served by this process, so it cannot be a member of its volume",
+            path.display()
+        )));
+    }
     returned(devices.outstanding(|device| device.is_on(&storage)))?;
     let others = 0..superblock.members.len();
     let mut others = others.filter_map(|other| devices.device(other));

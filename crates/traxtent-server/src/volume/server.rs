@@ -19,14 +19,12 @@ use traxtent_volume::superblock::MemberState;
 use uuid::Uuid;
 
 use super::error::VolumeIoError;
-use super::files::storage_at;
 use super::maintenance::{
     self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
 };
 use super::status::{MemberStatus, VolumeStatus};
 use super::{DeviceVolume, MEMBER_TIMEOUT, find_to_read, find_within, replace, substitute};
 use crate::control::{Control, OrderHandler};
-use crate::fuse::is_served_here;
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
 
@@ -494,12 +492,6 @@ impl ServedVolume {
             } => {
                 let superblock = block_on(volume.superblock());
                 let devices = volume.members();
-                if is_served_here(&storage_at(&with, devices.timeout())?) {
-                    return Err(VolumeIoError::Order(format!(
-                        "{}: is served by this process, so it cannot be a member of its volume",
-                        with.display()
-                    )));
-                }
                 // The program that sent the order has checked for other content.
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
