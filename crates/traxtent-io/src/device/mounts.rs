@@ -119,7 +119,7 @@ mod tests {
             let mount = Mount::of(Path::new(path), &mounts).unwrap();
             (mount.kind.as_str(), mount.is_remote())
         };
-        assert_eq!(of("/home/x"), ("ext4", false));
+        assert_eq!(of("/srv/x"), ("ext4", false));
         assert_eq!(of("/mntx"), ("ext4", false));
         assert_eq!(of("/mnt/b"), ("fuse.sshfs", true));
         assert_eq!(of("/mnt/a/x (deleted)"), ("nfs4", true));

@@ -205,48 +205,6 @@ fn created_repaired_and_destroyed() {
     assert_eq!(volume(at, "status a c d").status, 2);
 }
 
-/// Are members of several volumes refused by `destroy`, and are they unchanged? Does it say what it
-/// removes?
-#[test]
-fn one_volume_is_destroyed_at_a_time() {
-    let folder = TempDir::new().unwrap();
-    let at = folder.path();
-    files(at, &["a", "b", "x", "y"]);
-    good(at, "create --level raid-1 --journal 2M a b");
-    good(at, "create --level raid-1 --journal 2M x y");
-    let refused = volume(at, "destroy --force a b y");
-    assert_eq!(refused.status, 2, "{}", refused.err);
-    let says = "destroy one volume at a time";
-    assert!(refused.err.contains(says), "{}", refused.err);
-    for members in ["a b", "x y"] {
-        assert_eq!(volume(at, &format!("status {members}")).status, 0);
-    }
-    let destroyed = volume(at, "destroy --force a b");
-    let says = "b: is no longer member 1 of volume";
-    assert!(destroyed.out.contains(says), "{}", destroyed.out);
-}
-
-/// Is a whole volume called whole although another device is given with its members?
-#[test]
-fn a_device_beside_the_members() {
-    let folder = TempDir::new().unwrap();
-    let at = folder.path();
-    files(at, &["a", "b", "c"]);
-    good(at, "create --level raid-1 --journal 2M a b");
-    let status = volume(at, "status a b c");
-    assert_eq!(status.status, 1, "{}", status.err);
-    let says = "unusable: c: there is no superblock of a volume";
-    assert!(status.out.contains(says), "{}", status.out);
-    let says = "not all of these devices are members of the volume";
-    assert!(status.err.contains(says), "{}", status.err);
-    let degraded = volume(at, "status a c");
-    assert!(
-        degraded.err.contains("is degraded or damaged"),
-        "{}",
-        degraded.err
-    );
-}
-
 /// Are unusable members and invalid options refused with the reason, without writing to the other
 /// members?
 #[test]
