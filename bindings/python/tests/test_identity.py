@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import traxtent
+from traxtent import _command, _traxtent
 
 from .conftest import Command
 
@@ -300,3 +303,28 @@ def test_batches_are_the_log(command: Command) -> None:
     assert pa.Table.from_batches(parts).equals(whole.combine_chunks())
     assert batches.result is not None
     assert batches.result.to_json() == command("sim", "atlas10k2", workload, "--json")
+
+
+@pytest.mark.parametrize("started", ["script", "module"])
+def test_the_command_can_start_itself_again(
+    started: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Do the words with which `traxtent volume serve` starts its guardian run the command?"""
+    scripts = {
+        "script": Path(sys.executable).with_name("traxtent"),
+        "module": Path(traxtent.__file__).with_name("__main__.py"),
+    }
+    monkeypatch.setattr(sys, "argv", [str(scripts[started]), "--version"])
+    program: list[str] = []
+
+    def run(words: list[str], arguments: list[str]) -> int:
+        program.extend(words)
+        return 0
+
+    monkeypatch.setattr(_traxtent, "run_command", run)
+    with pytest.raises(SystemExit):
+        _command.main()
+    done = subprocess.run(
+        [*program, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"traxtent {traxtent.__version__}\n"), done.stderr
