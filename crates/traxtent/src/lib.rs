@@ -103,7 +103,6 @@ mod machine;
 mod manual;
 mod map;
 mod output;
-mod output_format;
 mod overwrite;
 mod parse;
 mod plan;

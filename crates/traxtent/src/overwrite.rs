@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::content::known_content;
 use crate::failure::{Failure, Result};
-use crate::output_format::OutputFormat;
+
+pub(crate) use traxtent_run::OutputFormat;
 
 /// An output of a command: its option, its path if the option is given, and its format.
 ///
@@ -55,15 +56,8 @@ fn check_replaceable(subject: &str, path: &Path, format: OutputFormat) -> Result
     if format.can_replace(path)? {
         return Ok(());
     }
-    let holds = known_content(path).map(|content| format!(" (it holds {content})"));
-    Err(Failure::at(
-        subject,
-        format!(
-            "exists and is not {}{}; name another file",
-            format.name(),
-            holds.unwrap_or_default()
-        ),
-    ))
+    let why = format.refusal(known_content(path).as_deref());
+    Err(Failure::at(subject, why))
 }
 
 /// The identity of a regular file, or of a file to be created.

@@ -26,8 +26,7 @@ use crate::content::all_content;
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
-use crate::output_format::OutputFormat;
-use crate::overwrite;
+use crate::overwrite::{self, OutputFormat};
 use crate::parse;
 use traxtent_run::read_map;
 

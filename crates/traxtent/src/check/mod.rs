@@ -29,8 +29,7 @@ use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use crate::failure::{Failure, Result};
 use crate::map::Subject;
 use crate::output;
-use crate::output_format::OutputFormat;
-use crate::overwrite;
+use crate::overwrite::{self, OutputFormat};
 use crate::parse;
 use crate::table::{Side, Table};
 

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{ROUGH, RunArgs, check_pictures, draw, markdown, measure, page, selection, verdict};
 use crate::failure::Result;
 use crate::output;
-use crate::output_format::OutputFormat;
-use crate::overwrite;
+use crate::overwrite::{self, OutputFormat};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {

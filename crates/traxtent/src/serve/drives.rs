@@ -11,8 +11,7 @@ use traxtent_server::serve::Settings;
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::machine::load;
-use crate::output_format::OutputFormat;
-use crate::overwrite;
+use crate::overwrite::{self, OutputFormat};
 use crate::sim::single_values;
 
 /// The maximum size of a scenario in bytes.

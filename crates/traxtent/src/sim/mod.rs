@@ -14,8 +14,7 @@ use traxtent_run::{
 
 use crate::failure::{Failure, Result, be_quiet, left_out, note};
 use crate::machine::{Printer, TARGET_HELP};
-use crate::output_format::OutputFormat;
-use crate::overwrite;
+use crate::overwrite::{self, OutputFormat};
 use crate::progress::Progress;
 use picture::{Axes, Picture};
 use report::Report;

@@ -1,15 +1,16 @@
 //! The formats of output files, and their recognition in existing files.
 //!
 //! A file is recognized by its first bytes. An edited output, or that of another version, counts as
-//! the same format.
+//! the same format. The command and the Python package refuse to replace a file of another format.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use traxtent_check::collect::StackArchive;
 use traxtent_map::MapFile;
-use traxtent_run::{RunError, data_file, input};
+
+use crate::error::{Result, RunError};
+use crate::{data_file, input};
 
 /// The number of bytes that are read to recognize a file. The header of every format is shorter.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -17,9 +18,15 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// The first bytes of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
+/// The value of the first key in a file that `traxtent check --collect` wrote.
+const STACK: &str = "\"traxtent stack\"";
+
+/// The number of bytes from the start of a file that contain [`STACK`].
+const STACK_BYTES: usize = 64;
+
 /// The format of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputFormat {
+pub enum OutputFormat {
     /// Bad blocks as `mke2fs -l` reads them.
     BlockList,
     /// A track map.
@@ -38,11 +45,29 @@ pub(crate) enum OutputFormat {
     Stack,
     /// The figures of runs, in the formats of a request log.
     Summary,
+    /// A list of tracks as CSV.
+    TrackList,
 }
 
 impl OutputFormat {
+    /// Refuses to replace an existing file of another format. Pipes, terminals and other special
+    /// files are not examined.
+    ///
+    /// # Errors
+    /// Returns an error if a regular file at `path` has another format or cannot be read.
+    pub fn check_output(self, path: &Path) -> Result<()> {
+        let is_file = fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        match !is_file || self.can_replace(path)? {
+            true => Ok(()),
+            false => Err(RunError::at(path.display(), self.refusal(None))),
+        }
+    }
+
     /// Returns whether a file is empty or has this format.
-    pub(crate) fn can_replace(self, path: &Path) -> Result<bool, RunError> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read.
+    pub fn can_replace(self, path: &Path) -> Result<bool> {
         let fail = |error: io::Error| RunError::file(path, &error);
         let mut head = Vec::new();
         File::open(path)
@@ -85,6 +110,7 @@ impl OutputFormat {
                 !complete.is_empty() && complete.lines().all(|line| line.parse::<u64>().is_ok())
             }
             OutputFormat::Map => MapFile::recognize(head),
+            OutputFormat::TrackList => has_columns(first, &["first_lbn", "sectors"]),
             OutputFormat::Page => text.starts_with("<!DOCTYPE html>"),
             OutputFormat::Picture => text.starts_with("<svg"),
             OutputFormat::Receipt => text
@@ -94,13 +120,27 @@ impl OutputFormat {
             OutputFormat::Script => {
                 first.starts_with("#!/bin/sh") && text.contains("\n# All data on ")
             }
-            OutputFormat::Stack => StackArchive::recognize(head),
+            OutputFormat::Stack => {
+                let start = &head[..head.len().min(STACK_BYTES)];
+                first.starts_with('{') && String::from_utf8_lossy(start).contains(STACK)
+            }
             OutputFormat::Summary => has_columns(first, &["workload", "requests"]),
         }
     }
 
+    /// Returns the reason why a file of another format is not replaced. `content` describes the
+    /// file's content, if it is known.
+    pub fn refusal(self, content: Option<&str>) -> String {
+        let holds = content.map(|content| format!(" (it holds {content})"));
+        format!(
+            "exists and is not {}{}; name another file",
+            self.name(),
+            holds.unwrap_or_default()
+        )
+    }
+
     /// Returns the format's name with its article.
-    pub(crate) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             OutputFormat::BlockList => "a list of bad blocks",
             OutputFormat::Map => "a track map",
@@ -111,6 +151,7 @@ impl OutputFormat {
             OutputFormat::Script => "a shell script",
             OutputFormat::Stack => "a file that --collect wrote",
             OutputFormat::Summary => "a summary of runs",
+            OutputFormat::TrackList => "a list of tracks",
         }
     }
 }
@@ -134,7 +175,7 @@ mod tests {
     /// Are the formats told apart, and are images and other texts refused?
     #[test]
     fn formats_by_their_first_bytes() {
-        let examples: [(OutputFormat, &[u8]); 10] = [
+        let examples: [(OutputFormat, &[u8]); 11] = [
             (OutputFormat::BlockList, b"4711\n4712\n"),
             (OutputFormat::Map, b"traxtent track map 1\n"),
             (OutputFormat::Page, b"<!DOCTYPE html>\n<html>"),
@@ -151,6 +192,7 @@ mod tests {
             ),
             (OutputFormat::Stack, b"{\n  \"format\": \"traxtent stack\""),
             (OutputFormat::Summary, b"drive,seed,workload,requests\n"),
+            (OutputFormat::TrackList, b"first_lbn,sectors\n0,528\n"),
         ];
         for (format, own) in examples {
             for (other, text) in examples {
