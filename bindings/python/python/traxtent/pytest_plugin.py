@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from traxtent import Disk
+from traxtent import Disk, InputError
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,5 +23,22 @@ def traxtent_disk(request: pytest.FixtureRequest) -> Disk:
     the test has the marker ``@pytest.mark.traxtent_disk("name")``.
     """
     marker = request.node.get_closest_marker("traxtent_disk")
-    drive = marker.args[0] if marker is not None and marker.args else "toshiba-p300"
-    return Disk(drive)
+    return Disk("toshiba-p300" if marker is None else marked_drive(marker))
+
+
+def marked_drive(marker: pytest.Mark) -> Any:
+    """Return the drive that a marker names.
+
+    Raises:
+        InputError: The marker has other arguments than the drive.
+
+    """
+    arguments = [*marker.args, *marker.kwargs.values()]
+    if len(arguments) != 1 or not marker.kwargs.keys() <= {"drive"}:
+        shown = [repr(value) for value in marker.args]
+        shown += [f"{name}={value!r}" for name, value in marker.kwargs.items()]
+        raise InputError(
+            f"@pytest.mark.traxtent_disk({', '.join(shown)}): expected only the drive, such as "
+            '@pytest.mark.traxtent_disk("cheetah15k7")'
+        )
+    return arguments[0]
