@@ -1,6 +1,6 @@
 //! Workloads made in Python: tables of requests, and generators.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
@@ -267,7 +267,7 @@ struct Client {
     begun: bool,
     state: ClientState,
     /// The tags of the requests that are not complete.
-    outstanding: Vec<u64>,
+    outstanding: BTreeSet<u64>,
     last_completed: SimTime,
 }
 
@@ -314,7 +314,7 @@ impl ClientSource {
                 iterator: iterator.unbind(),
                 begun: false,
                 state: ClientState::Idle,
-                outstanding: Vec::new(),
+                outstanding: BTreeSet::new(),
                 last_completed: SimTime::ZERO,
             })
         });
@@ -349,7 +349,7 @@ impl ClientSource {
                 .iter_mut()
                 .find(|client| client.outstanding.contains(&tag));
             let client = owner.expect("every request has a client");
-            client.outstanding.retain(|other| *other != tag);
+            client.outstanding.remove(&tag);
             client.last_completed = outcome.completion.completed;
             if client.receives {
                 client.ask(Some(outcome), self.now)?;
@@ -444,7 +444,7 @@ impl RequestSource for ClientSource {
         self.issued += 1;
         self.now = now;
         first.state = ClientState::Idle;
-        first.outstanding.push(tag);
+        first.outstanding.insert(tag);
         Some(Arrival {
             at: now,
             tag,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,19 @@ def test_an_iterable_with_times_equals_a_table() -> None:
     listed = simulate("atlas10k2", list(requests), log=True)
     assert pa.table(listed.requests).equals(expected)
     assert simulate("atlas10k2", log).summary["requests"] == 300
+
+
+def test_an_iterable_that_arrives_too_fast() -> None:
+    """Does the time for requests that all arrive at once grow in proportion to their number?"""
+
+    def seconds(count: int) -> float:
+        requests = [Request(lbn * 8, 8, at_ms=0.0) for lbn in range(count)]
+        begun = time.process_time()
+        simulate("atlas10k2", requests)
+        return time.process_time() - begun
+
+    few = seconds(20_000)
+    assert seconds(80_000) < 10 * few
 
 
 def test_kinds_of_tables() -> None:
