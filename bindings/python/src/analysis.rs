@@ -17,7 +17,7 @@ use traxtent_run::{Machine, OBSERVED_REQUESTS, Observer, RunError, simulation_er
 
 use crate::drive::{Drive, settings};
 use crate::errors::{guarded, input_error, run_error};
-use crate::observer::{PythonObserver, in_thread};
+use crate::observer::{PythonObserver, in_thread, warn};
 use crate::simulate::TraceOptions;
 use crate::values::{of_python, to_python};
 
@@ -76,6 +76,7 @@ pub(crate) fn validate_traces<'py>(
             Ok(verdicts)
         });
         let verdicts = observer.finish(py, compared)?;
+        warn(py, observer.take_notes())?;
         let verdicts = verdicts
             .iter()
             .map(|verdict| to_python(py, &serde_json::to_value(verdict).map_err(input_error)?));

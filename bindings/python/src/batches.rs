@@ -15,6 +15,7 @@ use crate::observer::PythonObserver;
 use crate::request_log::{LogBuilder, RequestBatch};
 use crate::result::SimulationResult;
 use crate::simulate::{Arguments, Plan};
+use crate::values::{Whole, optional};
 
 /// The number of batches that may wait for the reader before the simulation waits too.
 const BATCHES_AHEAD: usize = 2;
@@ -129,9 +130,9 @@ fn run(mut plan: Box<Plan>, rows: usize, sender: &SyncSender<Message>) {
 pub(crate) fn simulate_in_batches(
     drive: Bound<'_, PyAny>,
     workload: Option<Bound<'_, PyAny>>,
-    seed: Option<u64>,
-    rows: usize,
-    warmup: u64,
+    seed: Option<Whole<u64>>,
+    rows: Whole<usize>,
+    warmup: Whole<u64>,
     set: Option<Bound<'_, PyDict>>,
     progress: Option<Bound<'_, PyAny>>,
     options: Option<Bound<'_, PyDict>>,
@@ -139,6 +140,7 @@ pub(crate) fn simulate_in_batches(
     place: Option<Bound<'_, PyAny>>,
 ) -> PyResult<BatchIterator> {
     guarded(|| {
+        let rows = rows.named("rows")?;
         if !(1..=ROWS_MAX).contains(&rows) {
             return Err(input_error(format!(
                 "rows: {rows}: expected 1 to {ROWS_MAX}"
@@ -147,8 +149,8 @@ pub(crate) fn simulate_in_batches(
         let plan = Box::new(Plan::new(&Arguments {
             drive,
             workload,
-            seed,
-            warmup,
+            seed: optional("seed", seed)?,
+            warmup: warmup.named("warmup")?,
             set,
             progress,
             options,

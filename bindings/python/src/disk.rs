@@ -1,10 +1,10 @@
 //! A disk with data, for tests of programs that store something.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 use traxtent_model::disk::{
     Disk as ModelDisk, DiskError, Fault, MemoryMedia, PowerCutResult, Scenario, Tearing,
 };
@@ -14,7 +14,7 @@ use traxtent_units::{Count, Span};
 use crate::drive::Drive;
 use crate::errors::{device_error, guarded, input_error};
 use crate::request::{ms, span, span_problem};
-use crate::values::setting_text;
+use crate::values::{Whole, setting_text};
 
 /// The largest number of bytes in one read.
 const READ_BYTES_MAX: u64 = 1 << 30;
@@ -36,6 +36,8 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 pub(crate) struct Disk {
     disk: Mutex<ModelDisk<MemoryMedia>>,
     name: String,
+    capacity: u64,
+    sector_bytes: u32,
 }
 
 /// The effect of a power cut on the writes that were not durable.
@@ -54,13 +56,18 @@ pub(crate) struct PowerCut {
 #[pymethods]
 impl PowerCut {
     #[new]
-    fn new(seed: u64, kept: u64, lost: u64, torn: u64) -> PowerCut {
-        PowerCut {
-            seed,
-            kept,
-            lost,
-            torn,
-        }
+    fn new(
+        seed: Whole<u64>,
+        kept: Whole<u64>,
+        lost: Whole<u64>,
+        torn: Whole<u64>,
+    ) -> PyResult<PowerCut> {
+        Ok(PowerCut {
+            seed: seed.named("seed")?,
+            kept: kept.named("kept")?,
+            lost: lost.named("lost")?,
+            torn: torn.named("torn")?,
+        })
     }
 
     fn __getnewargs__(&self) -> (u64, u64, u64, u64) {
@@ -90,25 +97,28 @@ impl From<PowerCutResult> for PowerCut {
 }
 
 impl Disk {
-    fn lock(&self) -> MutexGuard<'_, ModelDisk<MemoryMedia>> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does something with the disk, without the GIL. A thread that holds the GIL never waits for
+    /// the disk, and a thread that uses the disk never waits for the GIL.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut ModelDisk<MemoryMedia>) -> T + Send,
+    ) -> T {
+        py.detach(|| work(&mut self.disk.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn serve(
         &self,
-        command: impl FnOnce(&mut ModelDisk<MemoryMedia>) -> Result<Breakdown, DiskError>,
+        py: Python<'_>,
+        command: impl FnOnce(&mut ModelDisk<MemoryMedia>) -> Result<Breakdown, DiskError> + Send,
     ) -> PyResult<f64> {
-        guarded(|| {
-            let took = command(&mut self.lock()).map_err(disk_error)?;
-            Ok(ms(took.total()))
-        })
+        let took = self.with(py, command).map_err(disk_error)?;
+        Ok(ms(took.total()))
     }
 
-    fn inject(&self, fault: Fault) -> PyResult<Option<PowerCut>> {
-        let mut disk = self.lock();
-        let now = disk.now();
-        let cut = disk.inject(now, fault).map_err(disk_error)?;
-        Ok(cut.map(PowerCut::from))
+    fn inject(&self, py: Python<'_>, fault: Fault) -> PyResult<Option<PowerCut>> {
+        let cut = self.with(py, |disk| disk.inject(disk.now(), fault));
+        Ok(cut.map_err(disk_error)?.map(PowerCut::from))
     }
 }
 
@@ -133,6 +143,8 @@ impl Disk {
             let only = drive.only()?;
             let disk = ModelDisk::new(&only.profile).map_err(disk_error)?;
             Ok(Disk {
+                capacity: disk.capacity().0,
+                sector_bytes: disk.sector_bytes(),
                 disk: Mutex::new(disk),
                 name: only.name.clone(),
             })
@@ -142,41 +154,49 @@ impl Disk {
     /// The number of logical sectors.
     #[getter]
     fn capacity(&self) -> u64 {
-        self.lock().capacity().0
+        self.capacity
     }
 
     /// The size of a logical sector in bytes.
     #[getter]
     fn sector_bytes(&self) -> u32 {
-        self.lock().sector_bytes()
+        self.sector_bytes
     }
 
     /// The simulated time in milliseconds, from 0.
     #[getter]
-    fn now_ms(&self) -> f64 {
-        ms(Span(self.lock().now().0))
+    fn now_ms(&self, py: Python<'_>) -> f64 {
+        ms(Span(self.with(py, |disk| disk.now().0)))
     }
 
     /// The number of bytes of completed writes that are not durable.
     #[getter]
-    fn unflushed_bytes(&self) -> u64 {
-        self.lock().unflushed_bytes()
+    fn unflushed_bytes(&self, py: Python<'_>) -> u64 {
+        self.with(py, |disk| disk.unflushed_bytes())
     }
 
     /// Returns the contents of ``sectors`` sectors from ``lbn``, at most 1 GiB.
-    #[pyo3(signature = (lbn, sectors=1))]
-    fn read<'py>(&self, py: Python<'py>, lbn: u64, sectors: u32) -> PyResult<Bound<'py, PyBytes>> {
+    #[pyo3(
+        signature = (lbn, sectors=Whole::from(1)),
+        text_signature = "($self, lbn, sectors=1)"
+    )]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        lbn: Whole<u64>,
+        sectors: Whole<u32>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         guarded(|| {
-            let mut disk = self.lock();
-            let bytes = u64::from(sectors) * u64::from(disk.sector_bytes());
+            let (lbn, sectors) = (lbn.named("lbn")?, sectors.named("sectors")?);
+            let bytes = u64::from(sectors) * u64::from(self.sector_bytes);
             let beyond = lbn
                 .checked_add(sectors.into())
-                .is_none_or(|end| end > disk.capacity().0);
+                .is_none_or(|end| end > self.capacity);
             if beyond {
                 let what = format!(
                     "read of {} at LBN {lbn}: the drive ends before LBN {}",
                     Count(sectors, "sector"),
-                    disk.capacity()
+                    self.capacity
                 );
                 return Err(input_error(what));
             }
@@ -185,45 +205,65 @@ impl Disk {
                     format!("sectors: {sectors}: expected at least 1 sector, and at most 1 GiB");
                 return Err(input_error(what));
             }
-            let mut data = vec![0; bytes as usize];
-            disk.read(lbn, &mut data).map_err(disk_error)?;
-            Ok(PyBytes::new(py, &data))
+            let data = self.with(py, |disk| {
+                let mut data = vec![0; bytes as usize];
+                disk.read(lbn, &mut data).map(|_| data)
+            });
+            Ok(PyBytes::new(py, &data.map_err(disk_error)?))
         })
     }
 
     /// Writes whole sectors from ``lbn``. With ``fua``, they are durable when this returns.
     ///
-    /// Returns the response time in milliseconds. Raises ``InputError`` unless ``data`` has a whole
-    /// number of sectors.
+    /// ``data`` is ``bytes``, or any other object with the buffer protocol, which is copied. Returns
+    /// the response time in milliseconds. Raises ``InputError`` unless ``data`` has a whole number
+    /// of sectors.
     #[pyo3(signature = (lbn, data, *, fua=false))]
-    fn write(&self, lbn: u64, data: &[u8], fua: bool) -> PyResult<f64> {
-        self.serve(|disk| match fua {
-            true => disk.write_fua(lbn, data),
-            false => disk.write(lbn, data),
+    fn write(
+        &self,
+        py: Python<'_>,
+        lbn: Whole<u64>,
+        data: &Bound<'_, PyAny>,
+        fua: bool,
+    ) -> PyResult<f64> {
+        guarded(|| {
+            let lbn = lbn.named("lbn")?;
+            let data = bytes_of(data)?;
+            let data = data.as_bytes();
+            self.serve(py, |disk| match fua {
+                true => disk.write_fua(lbn, data),
+                false => disk.write(lbn, data),
+            })
         })
     }
 
     /// Makes all earlier writes durable. Returns the response time in milliseconds.
-    fn flush(&self) -> PyResult<f64> {
-        self.serve(ModelDisk::flush)
+    fn flush(&self, py: Python<'_>) -> PyResult<f64> {
+        guarded(|| self.serve(py, ModelDisk::flush))
     }
 
     /// Discards sectors. Returns the response time in milliseconds.
-    fn trim(&self, lbn: u64, sectors: u32) -> PyResult<f64> {
-        self.serve(|disk| disk.trim(lbn, sectors))
+    fn trim(&self, py: Python<'_>, lbn: Whole<u64>, sectors: Whole<u32>) -> PyResult<f64> {
+        guarded(|| {
+            let (lbn, sectors) = (lbn.named("lbn")?, sectors.named("sectors")?);
+            self.serve(py, |disk| disk.trim(lbn, sectors))
+        })
     }
 
     /// Fills sectors with zeros. Returns the response time in milliseconds.
-    fn write_zeroes(&self, lbn: u64, sectors: u32) -> PyResult<f64> {
-        self.serve(|disk| disk.write_zeroes(lbn, sectors))
+    fn write_zeroes(&self, py: Python<'_>, lbn: Whole<u64>, sectors: Whole<u32>) -> PyResult<f64> {
+        guarded(|| {
+            let (lbn, sectors) = (lbn.named("lbn")?, sectors.named("sectors")?);
+            self.serve(py, |disk| disk.write_zeroes(lbn, sectors))
+        })
     }
 
     /// Lets simulated time pass. Faults that become due occur.
-    fn sleep(&self, length_ms: f64) -> PyResult<()> {
+    fn sleep(&self, py: Python<'_>, length_ms: f64) -> PyResult<()> {
         guarded(|| {
             let length = span(length_ms);
             let length = length.ok_or_else(|| input_error(span_problem("length_ms", length_ms)))?;
-            self.lock().sleep(length);
+            self.with(py, |disk| disk.sleep(length));
             Ok(())
         })
     }
@@ -232,19 +272,31 @@ impl Disk {
     ///
     /// ``seed`` determines what remains of the writes that were not durable. ``tearing`` is the
     /// unit that is never torn: ``physical`` (a physical sector) or ``512`` (bytes). ``off_ms`` is
-    /// the time without power.
-    #[pyo3(signature = (seed=0, *, tearing="physical", off_ms=0.0))]
-    fn power_cut(&self, seed: u64, tearing: &str, off_ms: f64) -> PyResult<PowerCut> {
+    /// the time without power. It begins now, and all commands fail until it has passed: call
+    /// ``sleep(off_ms)`` after this.
+    #[pyo3(
+        signature = (seed=Whole::from(1), *, tearing="physical", off_ms=0.0),
+        text_signature = "($self, seed=1, *, tearing=\"physical\", off_ms=0.0)"
+    )]
+    fn power_cut(
+        &self,
+        py: Python<'_>,
+        seed: Whole<u64>,
+        tearing: &str,
+        off_ms: f64,
+    ) -> PyResult<PowerCut> {
         guarded(|| {
+            let seed = seed.named("seed")?;
             let tearing: Tearing = tearing
                 .parse()
                 .map_err(|why| input_error(format!("tearing: {tearing:?}: {why}")))?;
             let off = span(off_ms).ok_or_else(|| input_error(span_problem("off_ms", off_ms)))?;
-            let cut = self.inject(Fault::PowerCut {
+            let fault = Fault::PowerCut {
                 seed: Some(seed),
                 tearing,
                 off,
-            })?;
+            };
+            let cut = self.inject(py, fault)?;
             Ok(cut.unwrap_or_else(|| PowerCutResult::default().into()))
         })
     }
@@ -253,35 +305,50 @@ impl Disk {
     ///
     /// ``name`` and the fields are those of ``traxtent fault``: ``disk.fault("latent-error",
     /// lbn=100, sectors=8)``, ``disk.fault("lying-flush", for_="10ms")``. A field that is a keyword
-    /// of Python has a ``_`` at its end. The book's page "Injecting faults" lists them.
+    /// of Python has a ``_`` at its end. Times are texts with a unit, such as ``"10ms"``. The book's
+    /// page "Injecting faults" lists the fields.
     ///
     /// Returns the effect of a power cut, and ``None`` for other faults.
     #[pyo3(signature = (name, **fields))]
-    fn fault(&self, name: &str, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Option<PowerCut>> {
+    fn fault(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<PowerCut>> {
         guarded(|| {
-            let mut texts = Vec::new();
+            let mut given: Vec<(String, String)> = Vec::new();
             for (key, value) in fields.into_iter().flat_map(|fields| fields.iter()) {
                 let key: String = key.extract()?;
-                texts.push((
-                    key.trim_end_matches('_').to_owned(),
-                    setting_text(&key, &value)?,
-                ));
+                let text = setting_text(&key, &value)?;
+                given.push((key, text));
             }
-            let texts: Vec<(&str, &str)> = texts
+            let texts: Vec<(&str, &str)> = given
                 .iter()
-                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .map(|(key, value)| (key.trim_end_matches('_'), value.as_str()))
                 .collect();
-            self.inject(Fault::from_fields(name, &texts).map_err(input_error)?)
+            let fault = Fault::from_fields(name, &texts).map_err(|error| {
+                // The error has the argument's name, such as `for_`.
+                let mut keys = given.iter().map(|(key, _)| key.as_str());
+                let key = keys.find(|key| key.trim_end_matches('_') == error.key);
+                let key = key.unwrap_or(match error.key.as_str() {
+                    "for" => "for_",
+                    key => key,
+                });
+                input_error(format!("{key}: {}", error.problem))
+            });
+            self.inject(py, fault?)
         })
     }
 
     /// Schedules the faults of a scenario, in place of those that an earlier one scheduled.
     ///
     /// ``scenario`` is text in TOML, with times since the disk's clock was 0.
-    fn schedule_faults(&self, scenario: &str) -> PyResult<()> {
+    fn schedule_faults(&self, py: Python<'_>, scenario: &str) -> PyResult<()> {
         guarded(|| {
             let scenario = Scenario::from_toml(scenario).map_err(input_error)?;
-            self.lock().schedule_faults(&scenario).map_err(disk_error)
+            let scheduled = self.with(py, |disk| disk.schedule_faults(&scenario));
+            scheduled.map_err(disk_error)
         })
     }
 
@@ -291,7 +358,22 @@ impl Disk {
         ))
     }
 
-    fn __repr__(&self) -> String {
-        format!("<Disk {} at {:.3} ms>", self.name, self.now_ms())
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<Disk {} at {:.3} ms>", self.name, self.now_ms(py))
     }
+}
+
+/// Returns the bytes of an object with the buffer protocol. They are copied unless the object is
+/// `bytes`, because other threads could change them during a command.
+fn bytes_of<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    let kind = data.get_type();
+    let view = PyMemoryView::from(data).map_err(|_| {
+        PyTypeError::new_err(format!(
+            "data: expected bytes or another buffer, not {kind}"
+        ))
+    })?;
+    Ok(view.call_method0("tobytes")?.cast_into()?)
 }

@@ -11,7 +11,7 @@ use traxtent_units::{Lbn, Sectors};
 
 use crate::errors::{guarded, input_error};
 use crate::track_map::{Boundaries, TrackMap};
-use crate::values::NewArguments;
+use crate::values::{NewArguments, Whole, optional};
 
 /// Returns the blocks that span a boundary between tracks, and are therefore excluded.
 ///
@@ -23,9 +23,10 @@ use crate::values::NewArguments;
 pub(crate) fn excluded_blocks(
     py: Python<'_>,
     map: &TrackMap,
-    block_sectors: u32,
+    block_sectors: Whole<u32>,
 ) -> PyResult<Boundaries> {
     guarded(|| {
+        let block_sectors = block_sectors.named("block_sectors")?;
         let tracks = Arc::new(map.file.tracks.clone());
         let excluded = py.detach(|| {
             let partition = Partition::whole(tracks, block_sectors)?;
@@ -68,13 +69,18 @@ pub(crate) struct ArrayLocation {
 impl ArrayLocation {
     #[new]
     #[pyo3(signature = (member, lbn, stripe, parity_member=None))]
-    fn new(member: usize, lbn: u64, stripe: u64, parity_member: Option<usize>) -> ArrayLocation {
-        ArrayLocation {
-            member,
-            lbn,
-            stripe,
-            parity_member,
-        }
+    fn new(
+        member: Whole<usize>,
+        lbn: Whole<u64>,
+        stripe: Whole<u64>,
+        parity_member: Option<Whole<usize>>,
+    ) -> PyResult<ArrayLocation> {
+        Ok(ArrayLocation {
+            member: member.named("member")?,
+            lbn: lbn.named("lbn")?,
+            stripe: stripe.named("stripe")?,
+            parity_member: optional("parity_member", parity_member)?,
+        })
     }
 
     fn __getnewargs__(&self) -> (usize, u64, u64, Option<usize>) {
@@ -111,27 +117,31 @@ fn rule(chunks: &Bound<'_, PyAny>) -> PyResult<ChunkRule> {
             ))),
         };
     }
-    Ok(ChunkRule::Fixed(Sectors(chunks.extract()?)))
+    let sectors: Whole<u64> = chunks.extract()?;
+    Ok(ChunkRule::Fixed(Sectors(sectors.named("chunks")?)))
 }
 
 #[pymethods]
 impl RaidArray {
     #[new]
-    #[pyo3(signature = (level, maps, *, chunks=None, granule=1, spares=0))]
+    #[pyo3(
+        signature = (level, maps, *, chunks=None, granule=Whole::from(1), spares=Whole::from(0)),
+        text_signature = "(level, maps, *, chunks=None, granule=1, spares=0)"
+    )]
     fn new(
         py: Python<'_>,
         level: &str,
         maps: Vec<PyRef<'_, TrackMap>>,
         chunks: Option<&Bound<'_, PyAny>>,
-        granule: u32,
-        spares: u32,
+        granule: Whole<u32>,
+        spares: Whole<u32>,
     ) -> PyResult<RaidArray> {
         guarded(|| {
             let shape = ArrayShape {
                 level: self::level(level)?,
                 chunks: chunks.map_or(Ok(ChunkRule::Tracks), rule)?,
-                granule,
-                spares,
+                granule: granule.named("granule")?,
+                spares: spares.named("spares")?,
             };
             let maps: Vec<TrackMap> = maps.iter().map(|map| (**map).clone()).collect();
             let members = maps.iter().map(|map| {
@@ -211,9 +221,12 @@ impl RaidArray {
     }
 
     /// Returns the place of a sector of the array, or ``None`` if the array has no such sector.
-    fn locate(&self, sector: u64) -> PyResult<Option<ArrayLocation>> {
+    ///
+    /// Raises ``InputError`` if ``sector`` is negative or at least 2**64.
+    fn locate(&self, sector: Whole<u64>) -> PyResult<Option<ArrayLocation>> {
         guarded(|| {
-            Ok(self.array.locate(Lbn(sector)).map(|location| {
+            let sector = Lbn(sector.named("sector")?);
+            Ok(self.array.locate(sector).map(|location| {
                 let chunk = location.stripe.data(location.chunk);
                 debug_assert!(matches!(chunk.holds, ChunkContents::Data(_)));
                 ArrayLocation {

@@ -66,6 +66,7 @@ fn _traxtent(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<probe::ProbeResult>()?;
     module.add_class::<result::SimulationResult>()?;
     module.add_class::<result_table::Table>()?;
+    module.add_function(wrap_pyfunction!(result::save_picture, module)?)?;
     module.add_class::<sweep::StopFlag>()?;
     module.add_function(wrap_pyfunction!(errors::_panic, module)?)?;
     module.add_function(wrap_pyfunction!(command::run_command, module)?)?;

@@ -15,13 +15,16 @@ use crate::errors::{TraxtentError, guarded, run_error};
 /// The interval at which signals are checked. Ctrl-C must end work within 0.2 s.
 const SIGNALS_EVERY: Duration = Duration::from_millis(40);
 
-/// The time after which work is long enough to show its progress.
+/// The time after which work is long enough to show its progress. A function of the user is called
+/// from the beginning.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
 /// An observer that calls Python.
 pub(crate) struct PythonObserver {
     /// The argument `progress`.
     progress: Option<Py<PyAny>>,
+    /// Whether `progress` is a function of the user.
+    is_function: bool,
     /// The number of requests, if it is known.
     total: Option<u64>,
     done: AtomicU64,
@@ -35,6 +38,7 @@ struct State {
     /// progress is not shown.
     report: Option<Option<Py<PyAny>>>,
     warnings: Vec<String>,
+    notes: Vec<String>,
     /// The exception that stops the work.
     exception: Option<PyErr>,
     stopped: bool,
@@ -43,8 +47,12 @@ struct State {
 impl PythonObserver {
     pub(crate) fn new(progress: Option<Py<PyAny>>, total: Option<u64>) -> PythonObserver {
         let now = Instant::now();
+        let is_function = progress
+            .as_ref()
+            .is_some_and(|progress| Python::attach(|py| progress.bind(py).is_callable()));
         PythonObserver {
             progress,
+            is_function,
             total,
             done: AtomicU64::new(0),
             state: Mutex::new(State {
@@ -52,6 +60,7 @@ impl PythonObserver {
                 last_look: now,
                 report: None,
                 warnings: Vec::new(),
+                notes: Vec::new(),
                 exception: None,
                 stopped: false,
             }),
@@ -68,6 +77,11 @@ impl PythonObserver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the notes that have been collected since the last call, each once.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notes)
+    }
+
     /// Ends the display of progress, and returns the result of the work, or the exception that
     /// stopped it. If the work has succeeded, shows the collected warnings.
     pub(crate) fn finish<T>(&self, py: Python<'_>, result: Result<T, RunError>) -> PyResult<T> {
@@ -76,24 +90,25 @@ impl PythonObserver {
             (
                 std::mem::take(&mut state.warnings),
                 state.exception.take(),
-                state.report.take().flatten(),
+                state.report.take(),
             )
         };
-        if let Some(report) = report {
-            report
-                .bind(py)
-                .call1((self.done.load(Ordering::Relaxed), self.total, true))?;
-        }
+        let report = match report {
+            // The work has ended before its first report.
+            None if self.is_function && result.is_ok() => self.reporter(py)?,
+            report => report.flatten(),
+        };
+        let ended = report.map_or(Ok(()), |report| {
+            let done = self.done.load(Ordering::Relaxed);
+            report.bind(py).call1((done, self.total, true)).map(drop)
+        });
+        // The first exception is the one to raise.
         if let Some(exception) = exception {
             return Err(exception);
         }
+        ended?;
         let value = result.map_err(run_error)?;
-        if !warnings.is_empty() {
-            let warn = py.import("traxtent._warnings")?.getattr("warn")?;
-            for warning in warnings {
-                warn.call1((warning,))?;
-            }
-        }
+        warn(py, warnings)?;
         Ok(value)
     }
 
@@ -106,7 +121,7 @@ impl PythonObserver {
             return false;
         }
         state.last_look = Instant::now();
-        let show = state.begun.elapsed() >= PROGRESS_AFTER;
+        let show = self.is_function || state.begun.elapsed() >= PROGRESS_AFTER;
         let known = state.report.is_some();
         drop(state);
         // Not locked: Python code may run here, in this thread or another.
@@ -123,7 +138,12 @@ impl PythonObserver {
                 .and_then(|report| report.as_ref().map(|report| report.clone_ref(py)));
             if let Some(report) = report {
                 let done = self.done.load(Ordering::Relaxed);
-                report.bind(py).call1((done, self.total, false))?;
+                let reported = report.bind(py).call1((done, self.total, false));
+                if let Err(exception) = reported {
+                    // A function that has failed is not called again.
+                    self.lock().report = Some(None);
+                    return Err(exception);
+                }
             }
             Ok(())
         });
@@ -148,6 +168,13 @@ impl Observer for PythonObserver {
         self.done.fetch_add(requests, Ordering::Relaxed);
     }
 
+    fn note(&self, line: &str) {
+        let mut state = self.lock();
+        if !state.notes.iter().any(|note| note == line) {
+            state.notes.push(line.to_owned());
+        }
+    }
+
     fn warn(&self, line: &str) {
         self.lock().warnings.push(line.to_owned());
     }
@@ -155,6 +182,17 @@ impl Observer for PythonObserver {
     fn stop(&self) -> bool {
         self.look()
     }
+}
+
+/// Issues Python warnings that point to the user's code.
+pub(crate) fn warn(py: Python<'_>, texts: Vec<String>) -> PyResult<()> {
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let warn = py.import("traxtent._warnings")?.getattr("warn")?;
+    texts
+        .into_iter()
+        .try_for_each(|text| warn.call1((text,)).map(drop))
 }
 
 /// Does work in a thread of its own, while this thread checks for signals and shows progress. Work
@@ -189,6 +227,10 @@ pub(crate) struct ThreadObserver<'a>(&'a PythonObserver);
 impl Observer for ThreadObserver<'_> {
     fn add(&self, requests: u64) {
         self.0.add(requests);
+    }
+
+    fn note(&self, line: &str) {
+        self.0.note(line);
     }
 
     fn warn(&self, line: &str) {

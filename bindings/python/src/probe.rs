@@ -20,6 +20,7 @@ use crate::drive::Drive;
 use crate::errors::{guarded, input_error};
 use crate::observer::PythonObserver;
 use crate::track_map::TrackMap;
+use crate::values::{Whole, optional};
 
 /// The tracks that a probe has found, and the cost of the search.
 ///
@@ -45,20 +46,20 @@ impl ProbeResult {
         map: &TrackMap,
         algorithm: String,
         seconds: f64,
-        reads: u64,
-        translations: u64,
-        doubtful: u64,
+        reads: Whole<u64>,
+        translations: Whole<u64>,
+        doubtful: Whole<u64>,
         notes: Vec<String>,
-    ) -> ProbeResult {
-        ProbeResult {
+    ) -> PyResult<ProbeResult> {
+        Ok(ProbeResult {
             map: map.clone(),
             algorithm,
             seconds,
-            reads,
-            translations,
-            doubtful,
+            reads: reads.named("reads")?,
+            translations: translations.named("translations")?,
+            doubtful: doubtful.named("doubtful")?,
             notes,
-        }
+        })
     }
 
     fn __getnewargs__(&self) -> (TrackMap, String, f64, u64, u64, u64, Vec<String>) {
@@ -134,8 +135,8 @@ pub(crate) fn probe(
     drive: &Bound<'_, PyAny>,
     algorithm: Option<&str>,
     verify: &str,
-    region: Option<(u64, u64)>,
-    noise: Option<u64>,
+    region: Option<(Whole<u64>, Whole<u64>)>,
+    noise: Option<Whole<u64>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ProbeResult> {
     guarded(|| {
@@ -148,8 +149,10 @@ pub(crate) fn probe(
         let choices = Choices {
             algorithm: algorithm.map(algorithm_named).transpose()?,
             verify: verify_named(verify)?,
-            region,
-            noise,
+            region: region
+                .map(|(first, end)| Ok::<_, PyErr>((first.named("region")?, end.named("region")?)))
+                .transpose()?,
+            noise: optional("noise", noise)?,
         };
         let observer = PythonObserver::new(progress, None);
         let found = py.detach(|| search(only, &choices, &observer));

@@ -8,7 +8,7 @@ use traxtent_units::request::Op;
 use traxtent_units::{Count, Lbn, SimTime, Span};
 
 use crate::errors::{guarded, input_error};
-use crate::values::NewArguments;
+use crate::values::{NewArguments, Whole};
 
 /// The largest time that an argument may have, in milliseconds: about 100 days.
 const MS_MAX: f64 = 9e9;
@@ -98,17 +98,32 @@ fn checked_ms(name: &str, value: Option<f64>) -> PyResult<Option<f64>> {
 #[pymethods]
 impl Request {
     #[new]
-    #[pyo3(signature = (lbn=0, sectors=0, op="read", *, at_ms=None, delay_ms=None, fua=false, device=0))]
+    #[pyo3(
+        signature = (
+            lbn=Whole::from(0),
+            sectors=Whole::from(0),
+            op="read",
+            *,
+            at_ms=None,
+            delay_ms=None,
+            fua=false,
+            device=Whole::from(0),
+        ),
+        text_signature = "(lbn=0, sectors=0, op=\"read\", *, at_ms=None, delay_ms=None, \
+                          fua=False, device=0)"
+    )]
     fn new(
-        lbn: u64,
-        sectors: u32,
+        lbn: Whole<u64>,
+        sectors: Whole<u32>,
         op: &str,
         at_ms: Option<f64>,
         delay_ms: Option<f64>,
         fua: bool,
-        device: u32,
+        device: Whole<u32>,
     ) -> PyResult<Request> {
         guarded(|| {
+            let (lbn, sectors) = (lbn.named("lbn")?, sectors.named("sectors")?);
+            let device = device.named("device")?;
             let kind = op_named(op).ok_or_else(|| {
                 input_error(format!("op: {op:?}: expected read, write, flush or verify"))
             })?;

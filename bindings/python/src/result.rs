@@ -1,5 +1,7 @@
 //! Results of simulations.
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
 use pyo3::prelude::*;
@@ -7,12 +9,12 @@ use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
 use traxtent_model::drive::Breakdown;
 use traxtent_plot::{Axes, Distribution, Draw as _, Response};
-use traxtent_run::{Summary, json_text};
+use traxtent_run::{AtomicFile, OutputFormat, Summary, json_text};
 use traxtent_units::Span;
 
 use crate::arrow::Batch;
 use crate::drive::Drive;
-use crate::errors::{guarded, input_error};
+use crate::errors::{guarded, input_error, run_error};
 use crate::request_log::RequestLog;
 use crate::values::{of_python, to_python};
 
@@ -28,6 +30,7 @@ pub(crate) struct SimulationResult {
     workload: String,
     seed: Option<u64>,
     json: Value,
+    notes: Vec<String>,
     /// Response times in milliseconds, each with the share of requests that took no longer.
     steps: Vec<(f64, f64)>,
     p99_9_ms: f64,
@@ -42,6 +45,7 @@ impl SimulationResult {
         workload: String,
         seed: Option<u64>,
         json: Value,
+        notes: Vec<String>,
         summary: &mut Summary,
         batches: Option<Vec<Batch>>,
     ) -> SimulationResult {
@@ -56,6 +60,7 @@ impl SimulationResult {
             workload,
             seed,
             json,
+            notes,
             steps: kept
                 .map(|(_, (time, upto))| (time.as_ms(), upto as f64 / count))
                 .collect(),
@@ -136,6 +141,13 @@ impl SimulationResult {
         &self.workload
     }
 
+    /// The notes that ``traxtent sim`` prints for the run: facts that may be unexpected, such as
+    /// settings without an effect.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
     /// The distribution of response times: pairs of milliseconds and the share of requests that
     /// took no longer, in ascending order, at most 2,001 of them.
     #[getter]
@@ -202,6 +214,7 @@ impl SimulationResult {
                 workload: get("workload")?.extract()?,
                 seed: get("seed")?.extract()?,
                 json: of_python(&get("summary")?)?,
+                notes: get("notes")?.extract()?,
                 steps: get("steps")?.extract()?,
                 p99_9_ms: get("p99_9_ms")?.extract()?,
                 logged: requests.is_some(),
@@ -220,10 +233,26 @@ impl SimulationResult {
         parts.set_item("workload", &self.workload)?;
         parts.set_item("seed", self.seed)?;
         parts.set_item("summary", to_python(py, &self.json)?)?;
+        parts.set_item("notes", self.notes.clone())?;
         parts.set_item("steps", self.steps.clone())?;
         parts.set_item("p99_9_ms", self.p99_9_ms)?;
         parts.set_item("requests", self.requests(py)?)?;
         let make = py.get_type::<SimulationResult>().getattr("_from_parts")?;
         Ok((make, PyTuple::new(py, [parts])?))
     }
+}
+
+/// Writes a picture in SVG to a file, which gets its name once it is complete.
+#[pyfunction]
+pub(crate) fn save_picture(py: Python<'_>, path: PathBuf, text: String) -> PyResult<()> {
+    guarded(|| {
+        let saved = py.detach(|| {
+            OutputFormat::Picture.check_output(&path)?;
+            let mut file = AtomicFile::create(&path)?;
+            let written = file.write_all(text.as_bytes());
+            written.map_err(|error| file.error(&error))?;
+            file.finish()
+        });
+        saved.map_err(run_error)
+    })
 }

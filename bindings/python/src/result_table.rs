@@ -7,6 +7,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use traxtent_run::OutputFormat;
 use traxtent_run::data_file::{self, Cell, DataFile, Kind};
 
 use crate::arrow::{self, Batch, Column, ColumnKind, Field, OptionalValues, Presence, TextColumn};
@@ -121,15 +122,20 @@ impl Table {
     ///
     /// The extension selects the format: ``.parquet``; or ``.csv``, also with ``.gz`` or ``.zst``.
     ///
-    /// Raises ``InputError`` for another extension, and ``FileError`` if the file cannot be
-    /// written.
+    /// Raises ``InputError`` for another extension, or if the file exists and is not such a table,
+    /// and ``FileError`` if the file cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         guarded(|| {
             let text = path.to_string_lossy();
             let path = data_file::name(&text)
                 .map_err(|why| input_error(format!("{}: {why}", path.display())))?;
             let facts = [("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-            py.detach(|| self.write(&path, &facts))
+            py.detach(|| {
+                OutputFormat::Summary
+                    .check_output(&path)
+                    .map_err(run_error)?;
+                self.write(&path, &facts)
+            })
         })
     }
 

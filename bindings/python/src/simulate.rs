@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyString};
 use traxtent_run::{
     Case, Figures, Machine, OBSERVED_REQUESTS, Observer, ReportHead, RunError, SimulationRun,
-    Summary, TracePlan, Workload, parse_pace, parse_speed,
+    Summary, TracePlan, Workload, case_notes, parse_pace, parse_speed,
 };
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec, ColumnText};
@@ -20,6 +20,7 @@ use crate::policy::{PythonPlacement, PythonScheduler};
 use crate::request_log::LogThread;
 use crate::result::SimulationResult;
 use crate::source::{ClientSource, Fault, TableRecords};
+use crate::values::{Whole, optional, setting_text};
 
 /// A simulation, as the arguments describe it.
 pub(crate) struct Plan {
@@ -250,6 +251,12 @@ impl Plan {
             set: self.set.clone(),
             runs: vec![self.run.clone()],
         };
+        let mut notes = case_notes(std::slice::from_ref(&case));
+        for note in self.observer.take_notes() {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         let head = ReportHead::of(&case);
         let json = head.json(&Figures::of_one(&mut summary), remedy.as_deref());
         let seed = head.seeds.first().copied();
@@ -258,6 +265,7 @@ impl Plan {
             head.workload,
             seed,
             json,
+            notes,
             &mut summary,
             batches,
         ))
@@ -374,7 +382,10 @@ impl TraceOptions {
                             .collect::<PyResult<_>>()?,
                     };
                 }
-                "device" => read.plan.device = Some(value.extract()?),
+                "device" => {
+                    let device: Whole<u32> = value.extract()?;
+                    read.plan.device = Some(device.named("device")?);
+                }
                 "format" => {
                     let name: String = value.extract()?;
                     read.plan.format = Some(name.parse().map_err(input_error)?);
@@ -397,7 +408,7 @@ impl TraceOptions {
                         Some(pace.map_err(|why| input_error(format!("replay: {why}")))?);
                 }
                 "speed" => {
-                    let text = crate::values::setting_text("speed", &value)?;
+                    let text = setting_text("speed", &value)?;
                     let speed = parse_speed(&text);
                     read.plan.speed =
                         Some(speed.map_err(|why| input_error(format!("speed: {why}")))?);
@@ -448,9 +459,9 @@ pub(crate) fn simulate_run(
     py: Python<'_>,
     drive: Bound<'_, PyAny>,
     workload: Option<Bound<'_, PyAny>>,
-    seed: Option<u64>,
+    seed: Option<Whole<u64>>,
     log: bool,
-    warmup: u64,
+    warmup: Whole<u64>,
     set: Option<Bound<'_, PyDict>>,
     progress: Option<Bound<'_, PyAny>>,
     options: Option<Bound<'_, PyDict>>,
@@ -461,8 +472,8 @@ pub(crate) fn simulate_run(
         let arguments = Arguments {
             drive,
             workload,
-            seed,
-            warmup,
+            seed: optional("seed", seed)?,
+            warmup: warmup.named("warmup")?,
             set,
             progress,
             options,

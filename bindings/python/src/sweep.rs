@@ -15,7 +15,7 @@ use crate::errors::{guarded, input_error, run_error};
 use crate::observer::PythonObserver;
 use crate::result_table::{Table, to_cells, to_objects};
 use crate::simulate::{Arguments, Plan};
-use crate::values::setting_text;
+use crate::values::{Whole, optional, setting_text};
 
 /// The column of a kept file that identifies the run.
 const RUN: &str = "run";
@@ -68,23 +68,23 @@ impl StopFlag {
 fn arguments<'py>(
     drive: Bound<'py, PyAny>,
     workload: Option<Bound<'py, PyAny>>,
-    seed: Option<u64>,
-    warmup: u64,
+    seed: Option<Whole<u64>>,
+    warmup: Whole<u64>,
     set: Option<Bound<'py, PyDict>>,
     options: Option<Bound<'py, PyDict>>,
-) -> Arguments<'py> {
+) -> PyResult<Arguments<'py>> {
     let progress = PyBool::new(drive.py(), false).to_owned().into_any();
-    Arguments {
+    Ok(Arguments {
         drive,
         workload,
-        seed,
-        warmup,
+        seed: optional("seed", seed)?,
+        warmup: warmup.named("warmup")?,
         set,
         progress: Some(progress),
         options,
         scheduler: None,
         place: None,
-    }
+    })
 }
 
 /// Checks the arguments of a run. Returns the workload in one line; the seed, if it determines the
@@ -93,13 +93,13 @@ fn arguments<'py>(
 pub(crate) fn check_run(
     drive: Bound<'_, PyAny>,
     workload: Option<Bound<'_, PyAny>>,
-    seed: Option<u64>,
-    warmup: u64,
+    seed: Option<Whole<u64>>,
+    warmup: Whole<u64>,
     set: Option<Bound<'_, PyDict>>,
     options: Option<Bound<'_, PyDict>>,
 ) -> PyResult<(String, Option<u64>, Option<u64>)> {
     guarded(|| {
-        let plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options))?;
+        let plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options)?)?;
         let workload = &plan.run.workload;
         let seed = workload.is_seeded().then_some(plan.run.seed);
         Ok((workload.describe(), seed, workload.count()))
@@ -117,14 +117,14 @@ pub(crate) fn run_figures<'py>(
     py: Python<'py>,
     drive: Bound<'py, PyAny>,
     workload: Option<Bound<'py, PyAny>>,
-    seed: Option<u64>,
-    warmup: u64,
+    seed: Option<Whole<u64>>,
+    warmup: Whole<u64>,
     set: Option<Bound<'py, PyDict>>,
     options: Option<Bound<'py, PyDict>>,
     stop: Option<&StopFlag>,
 ) -> PyResult<Bound<'py, PyList>> {
     guarded(|| {
-        let mut plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options))?;
+        let mut plan = Plan::new(&arguments(drive, workload, seed, warmup, set, options)?)?;
         if let Some(stop) = stop {
             stop.watch(&plan.observer);
         }

@@ -8,10 +8,12 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple, PyType};
 use traxtent_map::{Confirm, Found, Identity, MapBuilder, MapFile, MapSource};
+use traxtent_run::{AtomicFile, OutputFormat};
 use traxtent_units::{Lbn, Sectors};
 
 use crate::arrow::{self, Batch, Column, ColumnKind, Field};
 use crate::errors::{guarded, input_error};
+use crate::values::Whole;
 
 /// The sector size in bytes assumed for a list of tracks, which does not state it.
 const LIST_SECTOR_BYTES: u32 = 512;
@@ -56,12 +58,16 @@ impl Track {
         )
     }
 
-    fn __contains__(&self, lbn: u64) -> bool {
-        (self.first_lbn..self.end()).contains(&lbn)
+    /// Returns whether the track holds an LBN. No track holds an integer that cannot be an LBN.
+    fn __contains__(&self, lbn: Whole<u64>) -> bool {
+        let lbn = lbn.named("lbn");
+        lbn.is_ok_and(|lbn| (self.first_lbn..self.end()).contains(&lbn))
     }
 
     #[new]
-    fn new(index: usize, first_lbn: u64, sectors: u64) -> PyResult<Track> {
+    fn new(index: Whole<usize>, first_lbn: Whole<u64>, sectors: Whole<u64>) -> PyResult<Track> {
+        let index = index.named("index")?;
+        let (first_lbn, sectors) = (first_lbn.named("first_lbn")?, sectors.named("sectors")?);
         if first_lbn.checked_add(sectors).is_none() || sectors == 0 {
             return Err(input_error(
                 "a track has at least 1 sector, and ends below 2^64",
@@ -134,13 +140,17 @@ impl TrackMap {
     /// too long, if there are fewer than two numbers, or if ``sector_bytes`` is neither 512 nor
     /// 4096.
     #[classmethod]
-    #[pyo3(signature = (boundaries, *, sector_bytes=512))]
+    #[pyo3(
+        signature = (boundaries, *, sector_bytes=Whole::from(512)),
+        text_signature = "($cls, boundaries, *, sector_bytes=512)"
+    )]
     fn from_boundaries(
         _class: &Bound<'_, PyType>,
         boundaries: &Bound<'_, PyAny>,
-        sector_bytes: u32,
+        sector_bytes: Whole<u32>,
     ) -> PyResult<TrackMap> {
         guarded(|| {
+            let sector_bytes = sector_bytes.named("sector_bytes")?;
             if ![512, 4096].contains(&sector_bytes) {
                 let what = format!("sector_bytes: {sector_bytes}: expected 512 or 4096");
                 return Err(input_error(what));
@@ -197,12 +207,24 @@ impl TrackMap {
 
     /// Writes the map to a file: as CSV if its name ends in ``.csv``, otherwise as a map file.
     ///
-    /// The file appears whole or not at all. Raises ``FileError`` if it cannot be written.
+    /// The file appears whole or not at all. Raises ``InputError`` for a name of a compressed file,
+    /// or if the file exists and is not a map in the same format, and ``FileError`` if it cannot be
+    /// written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         guarded(|| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            if let Some(ending @ ("gz" | "zst")) = ending {
+                let why = format!("maps are not compressed; omit .{ending}");
+                return Err(input_error(format!("{}: {why}", path.display())));
+            }
+            let csv = ending == Some("csv");
+            let format = match csv {
+                true => OutputFormat::TrackList,
+                false => OutputFormat::Map,
+            };
             py.detach(|| {
-                let mut out = traxtent_run::AtomicFile::create(&path)?;
-                let csv = path.extension().is_some_and(|ending| ending == "csv");
+                format.check_output(&path)?;
+                let mut out = AtomicFile::create(&path)?;
                 let written = match csv {
                     true => self.file.tracks.write_csv(&mut out),
                     false => self.file.write(&mut out),
@@ -218,9 +240,10 @@ impl TrackMap {
 
     /// Returns the track that holds an LBN, or ``None`` if the map has no such LBN.
     ///
-    /// Raises ``OverflowError`` if ``lbn`` is negative or at least 2**64.
-    fn track_of(&self, lbn: u64) -> Option<Track> {
-        self.file.tracks.track_of(Lbn(lbn)).map(Track::from)
+    /// Raises ``InputError`` if ``lbn`` is negative or at least 2**64.
+    fn track_of(&self, lbn: Whole<u64>) -> PyResult<Option<Track>> {
+        let lbn = Lbn(lbn.named("lbn")?);
+        Ok(self.file.tracks.track_of(lbn).map(Track::from))
     }
 
     /// The LBNs at which tracks begin, followed by the LBN after the last track.

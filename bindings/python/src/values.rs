@@ -1,13 +1,81 @@
 //! Values between Python and Rust: settings, and the values of profiles and summaries.
 
-use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::{Borrowed, IntoPyObjectExt};
 use serde_json::Value;
+
+use crate::errors::input_error;
 
 /// The positional and the keyword arguments from which pickle makes an object again.
 pub(crate) type NewArguments<'py, T> = (T, Bound<'py, PyDict>);
+
+/// An integer argument without a sign.
+///
+/// Python's integers have no bounds. One that does not fit would raise an `OverflowError` that does
+/// not name the argument; [`Whole::named`] raises an `InputError` that does.
+pub(crate) struct Whole<T> {
+    /// The integer, or the text of one that does not fit.
+    value: Result<T, String>,
+}
+
+/// An integer type of arguments.
+pub(crate) trait Unsigned: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr> {
+    /// The largest integer.
+    const MOST: u64;
+}
+
+impl Unsigned for u32 {
+    const MOST: u64 = u32::MAX as u64;
+}
+
+impl Unsigned for u64 {
+    const MOST: u64 = u64::MAX;
+}
+
+impl Unsigned for usize {
+    const MOST: u64 = usize::MAX as u64;
+}
+
+impl<T: Unsigned> Whole<T> {
+    /// Returns the integer.
+    ///
+    /// # Errors
+    /// Returns an `InputError` with the name of the argument if the integer does not fit.
+    pub(crate) fn named(self, name: &str) -> PyResult<T> {
+        self.value
+            .map_err(|text| input_error(format!("{name}: {text}: expected 0 to {}", T::MOST)))
+    }
+}
+
+impl<T> From<T> for Whole<T> {
+    fn from(value: T) -> Whole<T> {
+        Whole { value: Ok(value) }
+    }
+}
+
+impl<'a, 'py, T: Unsigned> FromPyObject<'a, 'py> for Whole<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Whole<T>> {
+        match object.extract::<T>() {
+            Ok(value) => Ok(value.into()),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                // Python refuses to write integers of thousands of digits.
+                let text = object.str().map(|text| text.to_string());
+                let text = text.unwrap_or_else(|_| "too many digits".to_owned());
+                Ok(Whole { value: Err(text) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns an optional integer argument; see [`Whole::named`].
+pub(crate) fn optional<T: Unsigned>(name: &str, value: Option<Whole<T>>) -> PyResult<Option<T>> {
+    value.map(|value| value.named(name)).transpose()
+}
 
 /// Returns a Python value as the text that an option of the command would have.
 ///
@@ -27,8 +95,8 @@ pub(crate) fn setting_text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Stri
 }
 
 fn nested_text(value: &Bound<'_, PyAny>, quoted: bool) -> PyResult<String> {
-    if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(flag.is_true().to_string());
+    if value.is_instance_of::<PyBool>() || is_numpy_boolean(value) {
+        return Ok(value.is_truthy()?.to_string());
     }
     if let Ok(text) = value.cast::<PyString>() {
         let text = text.to_string();
@@ -40,8 +108,10 @@ fn nested_text(value: &Bound<'_, PyAny>, quoted: bool) -> PyResult<String> {
     if value.is_instance_of::<PyInt>() {
         return Ok(value.str()?.to_string());
     }
-    if value.is_instance_of::<PyFloat>() {
-        return Ok(value.repr()?.to_string());
+    if let Ok(number) = value.cast::<PyFloat>() {
+        // NumPy's subclass writes its own name.
+        let number = PyFloat::new(value.py(), number.value());
+        return Ok(number.repr()?.to_string());
     }
     if let Ok(list) = value.cast::<PyList>() {
         let items: Vec<String> = list
@@ -65,6 +135,15 @@ fn nested_text(value: &Bound<'_, PyAny>, quoted: bool) -> PyResult<String> {
         return Ok(value.call_method0("__float__")?.repr()?.to_string());
     }
     Err(PyTypeError::new_err(""))
+}
+
+/// Returns whether a value is a boolean of NumPy, which is not one of Python.
+fn is_numpy_boolean(value: &Bound<'_, PyAny>) -> bool {
+    let kind = value
+        .getattr("dtype")
+        .and_then(|dtype| dtype.getattr("kind"))
+        .and_then(|kind| kind.extract::<String>());
+    kind.is_ok_and(|kind| kind == "b")
 }
 
 /// Converts a value made by [`to_python`] back to JSON.

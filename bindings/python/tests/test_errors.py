@@ -6,7 +6,7 @@ import errno
 import os
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import traxtent
-from traxtent import FileError, InputError, Request, TraxtentError, simulate
+from traxtent import FileError, InputError, Request, TraxtentError, _traxtent, simulate
 
 WORKLOAD = "random,size=8,count=100"
 
@@ -154,10 +154,12 @@ def test_empty_tables() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"seed": -1}, OverflowError, "negative"),
-        ({"seed": 2**64}, OverflowError, "big|large"),
+        ({"seed": -1}, InputError, "seed: -1: expected 0 to 18446744073709551615"),
+        ({"seed": 2**64}, InputError, "seed: 18446744073709551616: expected 0 to"),
+        ({"seed": 10**5000}, InputError, "seed: .* expected 0 to"),
         ({"seed": "x"}, TypeError, "integer"),
-        ({"warmup": -1}, OverflowError, "negative"),
+        ({"warmup": -1}, InputError, "warmup: -1: expected 0 to"),
+        ({"device": -1}, InputError, "device: -1: expected 0 to 4294967295"),
         ({"warmup": 100}, InputError, "warmup 100 excludes all requests"),
         ({"set": {"queue.schedular": "sptf"}}, InputError, "queue.scheduler"),
         ({"set": {"mechanics.rpm": float("nan")}}, InputError, "mechanics.rpm"),
@@ -205,9 +207,138 @@ def test_requests_check_themselves() -> None:
     for arguments in wrong:
         with pytest.raises(InputError):
             Request(**arguments)
-    for lbn in (-1, 2**64):
-        with pytest.raises(OverflowError):
-            Request(lbn, 8)
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+def test_integers_that_do_not_fit(number: int) -> None:
+    """Is an integer that is negative or too large refused with the name of the argument?"""
+    tracks = traxtent.TrackMap.from_boundaries([0, 8, 16])
+    array = traxtent.RaidArray("raid-0", [tracks] * 2)
+    disk = traxtent.Disk("atlas10k2")
+    line = "random,size=8,count=10"
+    calls: dict[str, list[Callable[[], object]]] = {
+        "lbn": [
+            lambda: Request(number, 8),
+            lambda: disk.read(number),
+            lambda: disk.write(number, bytes(512)),
+            lambda: disk.trim(number, 1),
+            lambda: tracks.track_of(number),
+            lambda: traxtent.ArrayLocation(0, number, 0),
+        ],
+        "sectors": [
+            lambda: Request(0, number),
+            lambda: disk.read(0, number),
+            lambda: disk.write_zeroes(0, number),
+            lambda: traxtent.Track(0, 0, number),
+        ],
+        "device": [lambda: Request(0, 8, device=number)],
+        "seed": [lambda: disk.power_cut(number), lambda: traxtent.PowerCut(number, 0, 0, 0)],
+        "region": [lambda: traxtent.probe("atlas10k2", region=(number, 5))],
+        "noise": [lambda: traxtent.probe("atlas10k2", noise=number)],
+        "rows": [lambda: traxtent.simulate_batches("atlas10k2", line, rows=number)],
+        "chunks": [lambda: traxtent.RaidArray("raid-0", [tracks] * 2, chunks=number)],
+        "granule": [lambda: traxtent.RaidArray("raid-0", [tracks] * 2, granule=number)],
+        "sector": [lambda: array.locate(number)],
+        "sector_bytes": [lambda: traxtent.TrackMap.from_boundaries([0, 8], sector_bytes=number)],
+        "block_sectors": [lambda: traxtent.excluded_blocks(tracks, number)],
+        "atlas10k2: warmup": [lambda: traxtent.sweep("atlas10k2", line, warmup=number)],
+    }
+    for name, acts in calls.items():
+        for act in acts:
+            with pytest.raises(InputError) as raised:
+                act()
+            assert str(raised.value).startswith(f"{name}: {number}: expected 0 to "), name
+    assert number not in tracks[0]
+
+
+@pytest.mark.parametrize("what", ["csv", "parquet", "map", "list", "picture"])
+def test_foreign_files_are_not_replaced(what: str, tmp_path: Path) -> None:
+    """Is a file of another kind kept, and is an older output of the same kind replaced?"""
+    tracks = traxtent.TrackMap.from_boundaries([0, 8, 16])
+    save: Callable[[Path], object]
+    if what == "map":
+        path, save, kind = tmp_path / "my.map", tracks.save, "a track map"
+    elif what == "list":
+        path, save, kind = tmp_path / "my.csv", tracks.save, "a list of tracks"
+    elif what == "picture":
+        path, kind = tmp_path / "my.svg", "an SVG or PNG picture"
+        save = traxtent.SvgPicture(simulate("atlas10k2", WORKLOAD).to_svg()).save
+    else:
+        path, kind = tmp_path / f"my.{what}", "a summary of runs"
+        save = traxtent.sweep("atlas10k2", WORKLOAD).save
+    save(path)
+    first = path.read_bytes()
+    path.write_bytes(first + b" ")
+    save(path)
+    assert path.read_bytes() == first
+    path.write_bytes(b"")
+    save(path)
+    path.write_bytes(b"time,value\n1,2\n")
+    with pytest.raises(InputError, match=f"exists and is not {kind}; name another file"):
+        save(path)
+    assert path.read_bytes() == b"time,value\n1,2\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["m.csv.gz", "m.map.zst"])
+def test_maps_are_not_compressed(name: str, tmp_path: Path) -> None:
+    """Is the name of a compressed map refused?"""
+    with pytest.raises(InputError, match="maps are not compressed; omit"):
+        traxtent.TrackMap.from_boundaries([0, 8]).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Scalar:
+    """A scalar like those of NumPy that are not numbers of Python."""
+
+    def __init__(self, value: float, kind: str) -> None:
+        """Keep the value and the kind of its type."""
+        self.value = value
+        self.kind = kind
+
+    @property
+    def dtype(self) -> Scalar:
+        """The type, whose `kind` is ``b`` for booleans."""
+        return self
+
+    def __bool__(self) -> bool:
+        """Return whether the value is not 0."""
+        return bool(self.value)
+
+    def __float__(self) -> float:
+        """Return the value."""
+        return float(self.value)
+
+
+class NamedFloat(float):
+    """A float that writes its own name, like ``numpy.float64``."""
+
+    def __repr__(self) -> str:
+        """Return the name and the value."""
+        return f"np.float64({float(self)})"
+
+    def __eq__(self, other: object) -> Any:
+        """Compare elements with those of a list, like NumPy."""
+        if isinstance(other, list):
+            raise ValueError("The truth value of an empty array is ambiguous")
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+
+def test_scalars_of_numpy(tmp_path: Path) -> None:
+    """Are floats and booleans of NumPy, whose types differ from Python's, read as settings?"""
+    rpm = "mechanics.rpm"
+    for value in (NamedFloat(7200.5), Scalar(7200.5, "f")):
+        assert traxtent.Drive("atlas10k2").replace({rpm: value}).profile[rpm]["value"] == 7200.5
+    for flag in (True, False):
+        assert _traxtent.setting_value("host.one_at_a_time", Scalar(flag, "b")) == (
+            str(flag).lower()
+        )
+    path = tmp_path / "small.trace"
+    path.write_text("0.0 0 1000 8 1\n10.0 0 2000 8 1\n")
+    expected = simulate("atlas10k2", path, speed=2).to_json()
+    assert simulate("atlas10k2", path, speed=NamedFloat(2)).to_json() == expected
 
 
 def test_a_generator_that_raises_keeps_its_traceback() -> None:

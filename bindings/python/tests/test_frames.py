@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from traxtent import Drive, simulate, sweep
+from traxtent import Drive, rerun, simulate, sweep
 
 WORKLOAD = "random,read=50%,size=8,count=400"
 
@@ -78,6 +78,20 @@ def test_sweeps_take_frames() -> None:
     for frame in [polars.DataFrame(requests), pandas.DataFrame(requests)]:
         table = sweep(["atlas10k2", "atlas10k"], frame, progress=False)
         assert [row["requests"] for row in table] == [2, 2]
+
+
+def test_rows_of_pandas_are_replayed() -> None:
+    """Does `rerun` take a row of a frame, whose numbers are NumPy's?"""
+    pandas = pytest.importorskip("pandas")
+    table = sweep("atlas10k2", WORKLOAD, {"mechanics.rpm": [7200, 9000.5]}, progress=False)
+    frame = pandas.DataFrame.from_arrow(table)
+    for index in range(len(table)):
+        mean = rerun(frame.iloc[index]).summary["response_ms"]["mean"]
+        assert mean == table[index]["response_mean_ms"]
+    numpy = pytest.importorskip("numpy")
+    trace = numpy.float64(9000.5)
+    changed = Drive("atlas10k2").replace({"mechanics.rpm": trace})
+    assert changed == Drive("atlas10k2").replace({"mechanics.rpm": 9000.5})
 
 
 def test_logarithmic_plots_and_legends() -> None:

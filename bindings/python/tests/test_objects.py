@@ -13,6 +13,7 @@ import pytest
 
 import traxtent
 from traxtent import Disk, Drive, FileError, InputError, RaidArray, Request, TrackMap
+from traxtent.pytest_plugin import marked_drive
 
 
 def test_figures_have_values_and_origins() -> None:
@@ -86,6 +87,11 @@ def test_pickling() -> None:
     assert again.to_json() == result.to_json()
     assert pa.table(again.requests).equals(pa.table(result.requests).combine_chunks())
     assert again.distribution == result.distribution
+    noted = traxtent.simulate(
+        "atlas10k2", "random,size=8,count=30", set={"queue.scheduler": "sptf"}
+    )
+    assert len(noted.notes) == 1
+    assert pickle.loads(pickle.dumps(noted)).notes == noted.notes
     probed = traxtent.probe("atlas10k2", "angle", region=(0, 5_000))
     assert pickle.loads(pickle.dumps(probed)).map == probed.map
     cut = traxtent.PowerCut(1, 2, 3, 4)
@@ -156,8 +162,6 @@ def test_track_maps() -> None:
     assert tracks[-1] == tracks[len(tracks) - 1]
     with pytest.raises(IndexError):
         tracks[len(tracks)]
-    with pytest.raises(OverflowError):
-        tracks.track_of(-1)
     array = pa.array(tracks.boundaries)
     assert array.type == pa.int64() and array.to_pylist() == boundaries
     assert pa.array(tracks.sizes).to_pylist() == [
@@ -290,7 +294,33 @@ def test_disks() -> None:
         return b"".join(disk.read(lbn * 100) for lbn in range(1, 30)), cut
 
     assert run(1) == run(1)
+    cut = Disk("atlas10k2").power_cut()
+    assert cut.seed == 1
     assert len({run(seed)[0] for seed in range(8)}) > 1
+
+
+def test_data_in_other_buffers() -> None:
+    """Can data be in any object with the buffer protocol, and is anything else refused?"""
+    disk = Disk("atlas10k2")
+    data = bytes(range(256)) * 4
+    buffers: list[Any] = [data, bytearray(data), memoryview(data)]
+    for lbn, buffer in enumerate(buffers):
+        disk.write(8 * lbn, buffer)
+        assert disk.read(8 * lbn, 2) == data
+    wrong: list[Any] = [512, "text", [0] * 512, None]
+    for other in wrong:
+        with pytest.raises(TypeError, match="data: expected bytes"):
+            disk.write(0, other)
+
+
+def test_times_without_power() -> None:
+    """Do commands fail until the power is back?"""
+    disk = Disk("toshiba-p300")
+    disk.power_cut(off_ms=5)
+    with pytest.raises(FileError):
+        disk.read(0)
+    disk.sleep(5)
+    assert disk.read(0) == bytes(disk.sector_bytes)
 
 
 def test_faults_of_disks() -> None:
@@ -315,6 +345,9 @@ def test_faults_of_disks() -> None:
     for name, fields in wrong.items():
         with pytest.raises(InputError):
             disk.fault(name, **fields)
+    for fields in ({"for_": 10}, {}):
+        with pytest.raises(InputError, match=r"^for_: "):
+            disk.fault("stall", **fields)
     for act in (
         lambda: disk.write(0, b"abc"),
         lambda: disk.read(disk.capacity, 1),
@@ -334,6 +367,27 @@ def test_the_fixture(traxtent_disk: Disk) -> None:
     """Does the fixture give a new disk of the drive that the marker names?"""
     assert traxtent_disk.capacity == Drive("atlas10k").capacity
     assert traxtent_disk.now_ms == 0
+
+
+@pytest.mark.traxtent_disk(drive="cheetah15k7")
+def test_the_fixture_with_a_keyword(traxtent_disk: Disk) -> None:
+    """Does the marker accept the drive by its name?"""
+    assert traxtent_disk.capacity == Drive("cheetah15k7").capacity
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        pytest.mark.traxtent_disk(),
+        pytest.mark.traxtent_disk(name="cheetah15k7"),
+        pytest.mark.traxtent_disk("cheetah15k7", drive="atlas10k"),
+        pytest.mark.traxtent_disk("cheetah15k7", 5),
+    ],
+)
+def test_wrong_markers(marker: pytest.MarkDecorator) -> None:
+    """Is a marker without a drive, or with anything else, refused?"""
+    with pytest.raises(InputError, match="expected only the drive"):
+        marked_drive(marker.mark)
 
 
 def test_the_fixture_can_lose_writes(traxtent_disk: Disk) -> None:
@@ -377,6 +431,14 @@ def test_validation_and_calibration(tmp_path: Path) -> None:
     assert verdict.trace == "slow" and verdict.requests == 1200
     assert verdict.mean_ms > 0 and verdict.rms_ms >= 0
     assert traxtent.validate([path], drive=Drive("atlas10k2")) == [verdict]
+    assert traxtent.validate([path], str(path), drive="atlas10k2") == [verdict] * 2
+    plain = tmp_path / "folder"
+    plain.mkdir()
+    path.rename(plain / path.name)
+    (plain / "plain.trace").write_text("0.0 0 1000 8 1\n")
+    with pytest.warns(UserWarning, match="plain.trace: omitted, because it has no measured times"):
+        assert traxtent.validate(plain, drive="atlas10k2") == [verdict]
+    path = plain / path.name
     with pytest.raises(InputError, match="holdout"):
         traxtent.calibrate("atlas10k2", path, holdout=2.0)
     with pytest.raises(InputError, match="keep"):
@@ -391,4 +453,23 @@ def test_checks(tmp_path: Path) -> None:
     image.write_bytes(bytes(1 << 20))
     for finding in traxtent.check(image):
         assert finding.severity in {"info", "warning", "fault"}
-    assert isinstance(traxtent.check(image, drive="atlas10k2"), list)
+    found = traxtent.check(image, drive="atlas10k2")
+    assert traxtent.check([image], drive="atlas10k2") == found
+    twice = traxtent.check([image], str(image), drive="atlas10k2")
+    assert len(twice) >= len(found)
+
+
+def test_notes() -> None:
+    """Do results have the notes of the command: about settings, and about the run itself?"""
+    fast = "random,size=8,count=3000,arrive=exp:1ms"
+    for workload, changes, text in (
+        ("random,size=8,count=100", {"queue.scheduler": "sptf"}, "queue.scheduler has no effect"),
+        (fast, {}, "requests arrive faster than they are served"),
+    ):
+        changed: dict[str, object] = dict(changes)
+        (note,) = traxtent.simulate("atlas10k2", workload, set=changed).notes
+        assert text in note
+        batches = traxtent.simulate_batches("atlas10k2", workload, set=changed)
+        assert sum(len(batch) for batch in batches) > 0
+        assert batches.result is not None and batches.result.notes == [note]
+    assert traxtent.simulate("atlas10k2", "random,size=8,count=100").notes == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import errno
 import multiprocessing
 import os
 import pickle
@@ -214,6 +215,9 @@ def client() -> Iterator[traxtent.Request]:
         (("atlas10k2", WORKLOAD, None, 0), {}, "seeds: 0"),
         (("atlas10k2", WORKLOAD, None, []), {}, "seeds: none is given"),
         (("atlas10k2", WORKLOAD, None, [1, 2]), {"seed": 1}, "seed: omit it"),
+        (("atlas10k2", WORKLOAD), {"seed": -1}, "seed: -1: expected 0 to 18446744073709551615"),
+        (("atlas10k2", WORKLOAD), {"seed": 2**64}, "seed: 18446744073709551616: expected 0 to"),
+        (("atlas10k2", WORKLOAD, None, [1, -1]), {}, "seeds: -1: expected 0 to"),
         (("atlas10k2", WORKLOAD), {"trace": {"pace": 1}}, "trace: no option is called 'pace'"),
         (("atlas10k2", WORKLOAD), {"trace": {"speed": 2}}, "speed applies only to traces"),
         (("atlas10k2", WORKLOAD), {"workers": 0}, "workers: 0"),
@@ -243,6 +247,28 @@ def test_one_point_without_a_grid() -> None:
     empty: dict[str, list[Any]] = {}
     for grid in (None, empty):
         assert len(traxtent.sweep("atlas10k2", WORKLOAD, grid)) == 1
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """Does the error of a file keep its number and the file's name?"""
+    path = tmp_path / "none.trace"
+    with pytest.raises(traxtent.FileError, match=r"^atlas10k2: .*none\.trace: No") as raised:
+        traxtent.sweep("atlas10k2", path)
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, str(path))
+
+
+def test_one_further_drive(tmp_path: Path) -> None:
+    """Is a further drive that is given alone the same as a list of one, also in a kept run?"""
+    trace = tmp_path / "two.trace"
+    trace.write_text("".join(f"{i * 20}.0 {i % 2} {i * 1000} 8 1\n" for i in range(50)))
+    expected = arrow(traxtent.sweep("atlas10k2", trace, trace={"more": ["atlas10k"]}))
+    for _ in range(2):
+        table = traxtent.sweep(
+            "atlas10k2", trace, trace={"more": "atlas10k"}, resume=tmp_path / "runs"
+        )
+        assert arrow(table).equals(expected)
+    alone = traxtent.simulate("atlas10k2", trace, more="atlas10k")
+    assert alone.summary["response_ms"]["mean"] == table[0]["response_mean_ms"]
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])

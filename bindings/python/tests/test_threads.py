@@ -39,6 +39,34 @@ def test_the_gil_is_released() -> None:
     assert counted > 10
 
 
+def test_disks_release_the_gil() -> None:
+    """Do other threads run during a long command of a disk, even if they use the same disk?"""
+    disk = traxtent.Disk("toshiba-p300")
+    data = bytes(256 << 20)
+    done = threading.Event()
+    longest = 0.0
+
+    def work() -> None:
+        disk.write(0, data)
+        assert disk.read(0, len(data) // disk.sector_bytes) == data
+        done.set()
+
+    workers = [threading.Thread(target=work)]
+    workers += [threading.Thread(target=lambda: [disk.now_ms for _ in range(50)])]
+    begun = time.monotonic()
+    for worker in workers:
+        worker.start()
+    last = time.monotonic()
+    while not done.is_set():
+        time.sleep(0.001)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    for worker in workers:
+        worker.join()
+    # With the GIL held, this thread would wait for a whole command.
+    assert longest < (time.monotonic() - begun) / 3
+
+
 def test_results_do_not_depend_on_threads() -> None:
     """Do runs in several threads at once give what they give alone?"""
     workloads = [f"random,size=8,count=500,seed={seed}" for seed in range(8)]
@@ -150,11 +178,25 @@ def test_progress_is_reported() -> None:
         if len(seen) == 3:
             raise RuntimeError("enough")
 
+    begun = time.monotonic()
     with pytest.raises(RuntimeError, match="enough"):
         traxtent.simulate("atlas10k2", ENDLESS, progress=progress)
-    assert len(seen) >= 3
+    # It is called from the beginning, and not again after its exception.
+    assert len(seen) == 3
+    assert time.monotonic() - begun < 1
     assert all(total == 10**9 for _, total in seen)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_progress_of_a_short_run() -> None:
+    """Is a function told of the end of a run that is shorter than the interval of reports?"""
+    seen: list[tuple[int, int | None]] = []
+    traxtent.simulate(
+        "atlas10k2",
+        "random,size=8,count=10",
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen[-1] == (10, 10)
 
 
 def test_progress_ends_after_an_exception() -> None:

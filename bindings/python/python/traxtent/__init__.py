@@ -6,9 +6,8 @@
 10000
 
 Times are in milliseconds of simulated time, sizes in logical sectors, and positions are LBNs
-(logical block numbers), unless a name says otherwise. Invalid input raises a `TraxtentError`, an
-argument of the wrong Python type a `TypeError`, and an integer that does not fit into the
-argument's type an `OverflowError`.
+(logical block numbers), unless a name says otherwise. Invalid input raises a `TraxtentError`, and
+an argument of the wrong Python type a `TypeError`.
 """
 
 from traxtent._analysis import Finding, Verdict, calibrate, check, validate

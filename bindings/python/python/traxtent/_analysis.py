@@ -53,7 +53,7 @@ class Verdict:
 
 def validate(
     paths: PathLikes,
-    *more: str | PathLike[str],
+    *more: PathLikes,
     drive: DriveLike | None = None,
     set: Mapping[str, object] | None = None,
     **options: Any,
@@ -62,8 +62,9 @@ def validate(
 
     Args:
         paths: A trace with measured times, the DiskSim parameters beside one, or a directory of
-            traces and parameters; or a sequence of these.
-        more: Further paths.
+            traces and parameters; or a sequence of these. Parts of a directory that are omitted
+            cause a warning.
+        more: Further paths, or sequences of paths.
         drive: Replay every trace on this drive. Without it, ``NAME.trace`` needs ``NAME.parv``.
         set: Figures to replace in every drive.
         options: The options for reading traces, as for `simulate`.
@@ -74,9 +75,8 @@ def validate(
 
     """
     _refuse_unknown("validate", options, _READING_OPTIONS)
-    all_paths = [paths, *more] if more or isinstance(paths, str | PathLike) else list(paths)
     changes = None if set is None else dict(set)
-    found = _traxtent.validate_traces(all_paths, drive, changes, _options(**options))
+    found = _traxtent.validate_traces(_flat(paths, *more), drive, changes, _options(**options))
     return [Verdict(**{**verdict, "classes": tuple(verdict["classes"])}) for verdict in found]
 
 
@@ -131,11 +131,20 @@ class Finding:
     details: Mapping[str, Any]
 
 
-def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[Finding]:
+def _flat(*paths: PathLikes) -> list[str | PathLike[str]]:
+    """Return the paths of arguments that are each a path or several."""
+    flat: list[str | PathLike[str]] = []
+    for path in paths:
+        flat += [path] if isinstance(path, str | PathLike) else path
+    return flat
+
+
+def check(*paths: PathLikes, drive: DriveLike | None = None) -> list[Finding]:
     """Check the alignment of images and block devices, as ``traxtent check`` does.
 
     Args:
-        paths: Images or devices. Without any, the drives of this machine are checked.
+        paths: Images or devices, or sequences of these. Without any, the drives of this machine are
+            checked.
         drive: The drive that holds them. If it is given, alignment to its tracks is checked too.
 
     Returns:
@@ -146,7 +155,7 @@ def check(*paths: str | PathLike[str], drive: DriveLike | None = None) -> list[F
         FileError: A file does not exist or cannot be read.
 
     """
-    layers, rows = _traxtent.check_targets(list(paths), drive)
+    layers, rows = _traxtent.check_targets(_flat(*paths), drive)
     known = {"rule", "severity", "layer", "what", "fix", "cost"}
     return [
         Finding(

@@ -7,6 +7,7 @@ import importlib
 from os import PathLike
 from typing import Any
 
+from traxtent import _traxtent
 from traxtent._traxtent import Result
 
 
@@ -26,9 +27,14 @@ class SvgPicture:
         return self.text
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.text)
+        """Write the picture to a file, which gets its name once it is complete.
+
+        Raises:
+            InputError: The file exists and is not a picture.
+            FileError: The file cannot be written.
+
+        """
+        _traxtent.save_picture(path, self.text)
 
 
 def plot(result: Result, ax: Any, log_x: bool, log_y: bool) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from traxtent import _traxtent
+from traxtent._simulate import drives_of
 from traxtent._traxtent import Drive, FileError, InputError, Table, TraxtentError
 from traxtent._warnings import warn
 
@@ -138,7 +139,7 @@ def run_digest(run: SweepRun, drive: str) -> str:
         if not (run.workload is None or isinstance(run.workload, str)):
             raise InputError("resume: only workload lines and files can be resumed")
         workload = [run.workload]
-    more = [drive_digest(Drive(target)) for target in dict(run.trace).get("more", ())]
+    more = [drive_digest(Drive(target)) for target in drives_of(dict(run.trace).get("more", ()))]
     parts = [build_id(), drive, workload, run.set, run.seed, run.warmup, run.trace, more]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from os import PathLike
 from typing import Any
 
 from traxtent import _traxtent
-from traxtent._traxtent import BatchIterator, Result
+from traxtent._traxtent import BatchIterator, Drive, Result
 from traxtent.typing import DriveLike, Placement, Progress, Scheduler, Workload
 
 
@@ -18,7 +19,7 @@ def simulate(
     log: bool = False,
     warmup: int = 0,
     set: Mapping[str, object] | None = None,
-    more: Sequence[DriveLike] = (),
+    more: DriveLike | Sequence[DriveLike] = (),
     device: int | None = None,
     format: str | None = None,
     columns: str | None = None,
@@ -60,7 +61,8 @@ def simulate(
         log: Whether the result keeps one row per request, about 150 bytes each.
         warmup: The number of requests, the first to complete, that all results exclude.
         set: Figures to replace in the drive and, as ``workload.KEY``, in the workload.
-        more: The drives of further devices, if a trace, a table or requests use several.
+        more: The drives of further devices, or the only one, if a trace, a table or requests use
+            several.
         device: Replay only the requests of this device of a trace.
         format: The trace's format, if it is not detected automatically.
         columns: Read the trace as text with these columns, such as ``time=1,op=2,lbn=3,sectors=4``.
@@ -77,9 +79,11 @@ def simulate(
             `Head` and `WaitingQueue`.
         place: A placement of requests, ``place(request) -> lbn`` or ``Request``, called for each
             request before the drive receives it.
-        progress: True shows progress, False does not, and a function is called with the requests
-            done and their total, if known. By default, a bar of tqdm is shown after a second if
-            tqdm is installed and standard error is a terminal or a notebook.
+        progress: True shows progress after a second, and False does not show it. A function is
+            called with the requests done and their total, if known, every 40 ms or less often, and
+            at the end; an exception that it raises ends the simulation. By default, a bar of tqdm
+            is shown after a second if tqdm is installed and standard error is a terminal or a
+            notebook.
 
     Raises:
         InputError: An argument, the content of a file or a row of a table is invalid, or a request
@@ -89,7 +93,7 @@ def simulate(
 
     """
     options = _options(
-        more=list(more),
+        more=more,
         device=device,
         format=format,
         columns=columns,
@@ -173,5 +177,17 @@ def _refuse_unknown(function: str, options: Mapping[str, object], known: Set[str
         raise TypeError(f"{function}() got an unexpected argument {min(unknown)!r}")
 
 
-def _options(**options: object) -> dict[str, object]:
-    return {key: value for key, value in options.items() if value is not None and value != []}
+def _options(**options: Any) -> dict[str, object]:
+    """Return the options that are given. Further drives become a list."""
+    given = {
+        key: value
+        for key, value in options.items()
+        if value is not None and not (isinstance(value, list) and not value)
+    }
+    more = drives_of(given.pop("more", ()))
+    return {**given, "more": more} if more else given
+
+
+def drives_of(drives: DriveLike | Iterable[DriveLike]) -> list[DriveLike]:
+    """Return the drives of an argument that is one drive or several."""
+    return [drives] if isinstance(drives, str | Drive | PathLike) else list(drives)

@@ -69,7 +69,7 @@ class SweepTable(Sequence[SweepRow]):
         The extension selects the format: ``.parquet``; or ``.csv``, also with ``.gz`` or ``.zst``.
 
         Raises:
-            InputError: The name has another extension.
+            InputError: The name has another extension, or the file exists and is not such a table.
             FileError: The file cannot be written.
 
         """

@@ -11,7 +11,7 @@ from typing import Any
 
 from traxtent import _traxtent
 from traxtent._run_files import file_digest
-from traxtent._simulate import _TRACE_OPTIONS
+from traxtent._simulate import _TRACE_OPTIONS, drives_of
 from traxtent._traxtent import Drive, FileError, InputError, Table
 from traxtent.typing import ArrowTable, DriveLike, Setting, Workload
 
@@ -159,9 +159,13 @@ class Planner:
             raise InputError("seeds: none is given")
         if seed is not None and not isinstance(self.seeds, int):
             raise InputError("seed: omit it, because seeds lists all seeds")
+        _check_seeds("seed", [] if seed is None else [seed])
+        _check_seeds("seeds", [] if isinstance(self.seeds, int) else self.seeds)
         self.seed = seed
         self.warmup = warmup
         self.trace = dict(trace or {})
+        if self.trace.get("more") is not None:
+            self.trace["more"] = drives_of(self.trace["more"])
         self.content = content
         unknown = sorted(self.trace.keys() - _TRACE_OPTIONS)
         if unknown:
@@ -225,8 +229,16 @@ class Planner:
     ) -> tuple[str, int | None, int | None]:
         try:
             return _traxtent.check_run(drive, workload, seed, self.warmup, set, self.trace)
-        except (InputError, FileError) as error:
-            raise type(error)(f"{name}: {error}") from None
+        except FileError as error:
+            raise FileError(f"{name}: {error}", error.errno, error.filename) from None
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+
+
+def _check_seeds(name: str, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        if not 0 <= seed < 2**64:
+            raise InputError(f"{name}: {seed}: expected 0 to {2**64 - 1}")
 
 
 def _drives(
@@ -235,8 +247,7 @@ def _drives(
     if isinstance(drives, Mapping):
         named = [(name, as_drive(drive)) for name, drive in drives.items()]
     else:
-        several = [drives] if isinstance(drives, (str, Drive, PathLike)) else list(drives)
-        named = [(drive.target, drive) for drive in map(as_drive, several)]
+        named = [(drive.target, drive) for drive in map(as_drive, drives_of(drives))]
     if not named:
         raise InputError("drives: none is given")
     seen = set()
