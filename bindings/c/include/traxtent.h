@@ -249,6 +249,17 @@ enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t see
 // `fault` must be a C string.
 enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
 
+// Schedules the faults of a scenario, in place of those that an earlier one scheduled. `scenario`
+// is text in TOML, with times since the disk's clock was 0. The text is copied. A fault whose time
+// has passed occurs as soon as the disk is used.
+//
+// Returns `TRAXTENT_INVALID` if the text is not a scenario, or names sectors that the disk does not
+// have. The faults that were scheduled before then remain.
+//
+// # Safety
+// `scenario` must be a C string.
+enum traxtent_status traxtent_schedule_faults(struct traxtent_disk *disk, const char *scenario);
+
 // Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the response
 // time in picoseconds if the call succeeds.
 //

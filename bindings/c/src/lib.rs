@@ -22,7 +22,9 @@ use std::path::Path;
 use std::ptr;
 
 use medium::Medium;
-use traxtent_model::disk::{Disk as Model, DiskError, END_OF_TIME, Fault, MediaError, Tag};
+use traxtent_model::disk::{
+    Disk as Model, DiskError, END_OF_TIME, Fault, MediaError, Scenario, Tag,
+};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin, nearest_name};
 use traxtent_units::Span;
@@ -249,6 +251,31 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
     match text.parse::<Fault>() {
         Ok(fault) => {
             let done = disk.model.inject(disk.model.now(), fault).map(drop);
+            disk.finish(done)
+        }
+        Err(error) => disk.refuse(&error.to_string()),
+    }
+}
+
+/// Schedules the faults of a scenario, in place of those that an earlier one scheduled. `scenario`
+/// is text in TOML, with times since the disk's clock was 0. The text is copied. A fault whose time
+/// has passed occurs as soon as the disk is used.
+///
+/// Returns `TRAXTENT_INVALID` if the text is not a scenario, or names sectors that the disk does not
+/// have. The faults that were scheduled before then remain.
+///
+/// # Safety
+/// `scenario` must be a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_schedule_faults(
+    disk: &mut Disk,
+    scenario: *const c_char,
+) -> Status {
+    // SAFETY: the caller gives a C string.
+    let text = unsafe { CStr::from_ptr(scenario) }.to_string_lossy();
+    match Scenario::from_toml(&text) {
+        Ok(scenario) => {
+            let done = disk.model.schedule_faults(&scenario);
             disk.finish(done)
         }
         Err(error) => disk.refuse(&error.to_string()),

@@ -65,6 +65,26 @@ static void reach_end_of_time(void)
     traxtent_free(disk);
 }
 
+/* Schedules faults, one of them in place of others, and refuses texts that are not scenarios. */
+static void schedule_faults(void)
+{
+    uint8_t sector[512];
+    char why[200];
+    disk = traxtent_new("atlas10k2", why, sizeof why);
+    report("schedule", traxtent_schedule_faults(disk, "faults = 5"));
+    report("schedule", traxtent_schedule_faults(disk,
+        "faults = [{at = \"0\", fault = \"latent-error\", lbn = 100000000, sectors = 1}]"));
+    report("schedule", traxtent_schedule_faults(disk,
+        "faults = [{at = \"1 s\", fault = \"latent-error\", lbn = 3000, sectors = 1}]"));
+    report("schedule", traxtent_schedule_faults(disk,
+        "faults = [{at = \"2 s\", fault = \"latent-error\", lbn = 4000, sectors = 1}]"));
+    report("read before", traxtent_read(disk, 4000, 1, sector, NULL));
+    traxtent_sleep(disk, UINT64_C(3000000000000));
+    report("read after", traxtent_read(disk, 4000, 1, sector, NULL));
+    report("read of a replaced fault", traxtent_read(disk, 3000, 1, sector, NULL));
+    traxtent_free(disk);
+}
+
 int main(void)
 {
     static uint8_t sector[512], found[512];
@@ -119,6 +139,7 @@ int main(void)
     poll_all();
     SUBMIT(.op = TRAXTENT_WRITE, .lbn = 8, .sectors = 1, .data = sector);
     traxtent_free(disk);
+    schedule_faults();
     reach_end_of_time();
     return 0;
 }
