@@ -9,15 +9,14 @@
 mod blocks;
 mod contents;
 mod devices;
+mod moves;
 mod report;
 mod space;
 mod tables;
 
 use crate::finding::{AffectedParts, Finding, Fix, Rule};
-use crate::layers::{
-    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
-};
-use crate::rules::{forward_to_all, luks_remainder};
+use crate::layers::{BootSector, Ext, MdMember, Partition, RaidLevel, Table, Unknown};
+use crate::rules::luks_remainder;
 use crate::stack::{Kind, Layer, LayerId, Stack};
 use blocks::BLOCK_BYTES;
 use devices::{DEVICE, DRIVE, PART_VARIABLE, device, path_word};
@@ -27,9 +26,6 @@ pub use report::{keep_first_commands, keep_first_of_array};
 /// The note for a layer that must be recreated.
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
-
-/// The multiple to which a partition that must become shorter is rounded down, in sectors.
-const SHORTENED_SECTORS: u64 = 8;
 
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
@@ -243,7 +239,7 @@ impl FindingContext<'_> {
         }
         let (_, layer, _) = self.partition()?;
         let place = layer.on.first()?;
-        let forward = self.forward_to_grids(layer)?;
+        let forward = self.common_lines(layer)?.forward;
         if forward == 0 || !self.inherits_misalignment(layer) {
             return None;
         }
@@ -276,20 +272,6 @@ impl FindingContext<'_> {
             Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) => "file system",
             _ => "layer",
         }
-    }
-
-    /// Returns the distance in bytes by which a partition has to move forward to begin on all grids
-    /// of its drive; `None` if no such distance is found.
-    fn forward_to_grids(&self, partition: &Layer) -> Option<u64> {
-        let stack = self.stack;
-        let (id, _) = stack
-            .iter()
-            .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
-        let mut drive = id;
-        while matches!(stack.layer(drive).kind, Kind::Partition(_) | Kind::Table(_)) {
-            drive = stack.layer(drive).on.first()?.layer;
-        }
-        forward_to_all(stack, id, drive)
     }
 
     /// Returns the partition that the finding concerns or lies in, with its layer and its drive.
@@ -326,100 +308,6 @@ impl FindingContext<'_> {
             512 => String::new(),
             bytes => format!(" (of {bytes} bytes)"),
         }
-    }
-
-    fn move_partition(&self) -> Option<Fix> {
-        let (partition, layer, drive) = self.partition()?;
-        let sector = self.sector_bytes();
-        let start = layer.on.first()?.start;
-        // The partition moves forward, into its own space, to the next byte that is aligned with
-        // all grids of the drive. A move to a line of one grid could leave it off another.
-        let off = self.finding.off?;
-        let forward = self
-            .forward_to_grids(layer)
-            .filter(|&forward| forward > 0 && forward < layer.bytes)
-            .unwrap_or(off.every - off.by);
-        let moved = (start + forward) / sector;
-        let size = self.sector_size();
-        let name = &layer.name;
-        if partition.role != PartitionRole::Primary {
-            return Some(note_only(&format!(
-                "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}{size}, each after a free sector for its own table"
-            )));
-        }
-        if let Some(block) = self.too_small_blocks(layer) {
-            return Some(note_only(&format!(
-                "a move alone would not help, because its file system has blocks of {block} bytes, and the block size cannot be changed: copy the data away, recreate the partition from sector {moved}{size}, create the file system anew with blocks of {BLOCK_BYTES} bytes, copy the data back, check again"
-            )));
-        }
-        let device = device(drive);
-        let number = partition.number;
-        let free = self.space_after(layer, drive).unwrap_or_default();
-        let needed = forward.div_ceil(sector).max(free.sectors_min);
-        if free.sectors >= needed {
-            let sectors = layer.bytes / sector;
-            return Some(Fix {
-                note: format!(
-                    "back up {name} and stop using it first; the command moves it with its data into the space after it"
-                ),
-                commands: vec![format!(
-                    "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
-                )],
-            });
-        }
-        let room = (layer.bytes / sector).saturating_add(free.sectors);
-        let left = room.saturating_sub(needed);
-        let sectors = left / SHORTENED_SECTORS * SHORTENED_SECTORS;
-        if let Some(fix) = self.too_long(layer, sectors, moved) {
-            return Some(fix);
-        }
-        Some(Fix {
-            note: format!(
-                "back up {name} and stop using it first; its content ends before its sector {sectors}, so the commands shorten it to that length, then move it with its data"
-            ),
-            // If sfdisk is given a new start and a new length at once, it changes the table but
-            // does not move the data. The same happens if the first command fails.
-            commands: vec![format!(
-                "echo ',{sectors}' | sfdisk -N {number} {device} && echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
-            )],
-        })
-    }
-
-    /// Returns the advice for a partition whose content is not known to end before its sector
-    /// `sectors`. After the move, the partition would begin at sector `moved` of the drive.
-    fn too_long(&self, partition: &Layer, sectors: u64, moved: u64) -> Option<Fix> {
-        let sector = self.sector_bytes();
-        let bytes = sectors * sector;
-        let content = self.content_of(partition);
-        let (id, layer) = content?;
-        if contents::end(&layer.kind).is_some_and(|end| end <= bytes) {
-            return None;
-        }
-        let Kind::Ext(ext) = &layer.kind else {
-            return contents::too_long(&layer.kind).map(|what| {
-                note_only(&what.replace("SECTOR", &format!("{moved}{}", self.sector_size())))
-            });
-        };
-        let at = FindingContext {
-            stack: self.stack,
-            id,
-            layer,
-            finding: self.finding,
-        };
-        let device = at.device_below()?;
-        let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
-        let mut fix = Fix {
-            note: format!(
-                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved; then check again",
-                partition.name, ext.version
-            ),
-            commands: vec![
-                format!("e2fsck -f {device}"),
-                format!("resize2fs {device} {kib}K"),
-            ],
-        };
-        at.attach_images(&mut fix);
-        Some(fix)
     }
 
     /// Returns the content of a partition.

@@ -152,10 +152,19 @@ pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64
 /// The maximum number of positions that the search for a common line of all grids tries per grid.
 const LINES_MAX: u64 = 1 << 20;
 
-/// Returns the distance in bytes by which a layer has to move forward so that it begins on every
-/// grid of the layer `on` below it: physical sectors, chunks, full stripes and erase blocks.
-/// Returns `None` if no distance that satisfies all of them is found.
-pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<u64> {
+/// The positions at which a layer would begin on every grid of a layer below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommonLines {
+    /// The distance in bytes by which the layer has to move forward to the next one; 0 if it begins
+    /// at one.
+    pub(crate) forward: u64,
+    /// The distance in bytes between two of them.
+    pub(crate) period: u64,
+}
+
+/// Returns the positions at which a layer would begin on every grid of the layer `on` below it:
+/// physical sectors, chunks, full stripes and erase blocks. Returns `None` if none is found.
+pub(crate) fn common_lines(stack: &Stack, id: LayerId, on: LayerId) -> Option<CommonLines> {
     let (mut forward, mut step) = (0_u64, 1_u64);
     for (grid, at) in below(stack, id, 0) {
         if grid.layer != on {
@@ -172,7 +181,10 @@ pub(crate) fn forward_to_all(stack: &Stack, id: LayerId, on: LayerId) -> Option<
         }
         step = step.checked_mul(repeats)?;
     }
-    Some(forward)
+    Some(CommonLines {
+        forward,
+        period: step,
+    })
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

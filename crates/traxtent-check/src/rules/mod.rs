@@ -10,7 +10,7 @@ mod starts;
 mod tables;
 mod tracks;
 
-pub(crate) use grid::{forward_to_all, physical_below};
+pub(crate) use grid::{CommonLines, common_lines, physical_below};
 pub(crate) use tables::luks_remainder;
 pub use tracks::{Extent, TrackCheck};
 

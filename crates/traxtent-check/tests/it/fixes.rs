@@ -10,8 +10,10 @@ use std::process::Command;
 
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::report::ReportRow;
+use traxtent_check::stack::Kind;
 use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Rule, Severity, Stack, findings};
+use traxtent_units::Rng;
 
 use crate::gallery::cases::CASES;
 use crate::gallery::{Case, CreatedCase, ImageMaker, is_root};
@@ -296,6 +298,118 @@ fn moves_that_fit_exactly() {
             }
         }
     }
+}
+
+/// Do the printed commands, run one after the other, align all partitions of random tables, with
+/// their contents? Is none shortened, although they begin directly after one another, if there is
+/// space after the last one?
+#[test]
+fn moves_one_after_the_other() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let seed = 1;
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    for label in ["gpt", "dos"] {
+        for round in 0..6 {
+            // The bound on the number of sectors between two partitions.
+            let gaps = [1, 4, 21][round % 3];
+            let mut at = 2049 + rng.below(7);
+            let mut script = format!("label: {label}\n");
+            let mut contents = Vec::new();
+            for number in 0..2 + rng.below(3) {
+                // An aligned partition is not moved, and could be in the way of the others.
+                at += rng.below(gaps);
+                at += u64::from(at.is_multiple_of(8));
+                let length = 2000 + rng.below(500);
+                script += &format!("start={at},size={length}\n");
+                contents.push((at, vec![b'a' + number as u8; length as usize * 512]));
+                at += length;
+            }
+            let image = Image::new((at + 200) * 512);
+            image.run(&sfdisk, &["-q", "@"], &script);
+            for (start, content) in &contents {
+                image.write(start * 512, content);
+            }
+            let mut steps = Vec::new();
+            let stack = loop {
+                let stack = image.stack();
+                let rows = findings(
+                    &stack,
+                    None,
+                    None,
+                    &[Rule::PartitionEnd, Rule::UnknownContent],
+                );
+                let step: Vec<&String> = rows.iter().flat_map(commands).collect();
+                let [command] = step[..] else {
+                    assert!(rows.is_empty(), "{script}{steps:#?}\n{rows:#?}");
+                    break stack;
+                };
+                assert!(steps.len() < 2 * contents.len(), "{script}{steps:#?}");
+                assert!(command.contains("--move-data"), "{script}{rows:#?}");
+                assert!(!command.contains("&&"), "{script}{rows:#?}");
+                let status = Command::new("sh").args(["-ec", command]).output().unwrap();
+                assert!(status.status.success(), "{script}{command}: {status:?}");
+                steps.push(command.clone());
+            };
+            let bytes = std::fs::read(&image.path).unwrap();
+            let partitions = stack.layers.iter().filter_map(|layer| match &layer.kind {
+                Kind::Partition(partition) => Some(partition),
+                _ => None,
+            });
+            for (partition, (_, content)) in partitions.zip(&contents) {
+                let start = partition.first_sector as usize * 512;
+                let end = start + partition.sectors as usize * 512;
+                assert!(bytes[start..end] == content[..], "{script}{steps:#?}");
+            }
+        }
+    }
+}
+
+/// If the last partition fills the drive, do the partitions before it wait for it, instead of becoming
+/// shorter? Is the space before the first one used, for all of them?
+#[test]
+fn which_partition_moves_first() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let advice = |script: &str| -> Vec<String> {
+        let image = Image::new(8 * MIB);
+        image.run(&sfdisk, &["-q", "@"], &format!("label: dos\n{script}"));
+        for sector in 2048..16384 {
+            image.write(sector * 512, &[0x5a; 512]);
+        }
+        let rows = findings(
+            &image.stack(),
+            None,
+            None,
+            &[Rule::PartitionEnd, Rule::UnknownContent],
+        );
+        let advice = |row: &ReportRow| {
+            let fix = row.fix.as_ref().unwrap();
+            let command = fix.commands.first().unwrap_or(&fix.note);
+            command.replace(&image.path.display().to_string(), "@")
+        };
+        rows.iter().map(advice).collect()
+    };
+    let waits = |number, place| {
+        format!(
+            "partition {number} {place} it is misaligned too, and makes room when it is moved: follow its advice first, then check again"
+        )
+    };
+    // Before sector 2048, nothing is moved to. Each partition makes room for those before it.
+    let full = advice("start=2047,size=4000\nstart=6047,size=4000\nstart=10047\n");
+    assert_eq!(full[..2], [waits(2, "after"), waits(3, "after")]);
+    assert!(
+        full[2].contains("recreate the partition from sector 10056"),
+        "{full:?}"
+    );
+    let space = advice("start=2055,size=4000\nstart=6055,size=4000\nstart=10055\n");
+    let first = "echo '2048,4000' | sfdisk --move-data -N 1 @".to_owned();
+    assert_eq!(space, [first, waits(1, "before"), waits(2, "before")]);
+    let before = advice("start=2055,size=4001\nstart=6064\n");
+    assert_eq!(before, ["echo '2056,4001' | sfdisk --move-data -N 1 @"]);
+    let before = advice("start=2048,size=4000\nstart=6055\n");
+    assert_eq!(before, ["echo '6048,10329' | sfdisk --move-data -N 2 @"]);
+    let first = advice("start=2055\n");
+    assert_eq!(first, ["echo '2048,14329' | sfdisk --move-data -N 1 @"]);
 }
 
 /// If a partition's start is misaligned too, is no command printed that shortens it, whether the

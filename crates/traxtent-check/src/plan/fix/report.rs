@@ -58,7 +58,7 @@ pub fn keep_first_commands(
             let below = layers_below(stack, row.finding.layer);
             if let Some((layer, rule)) = recreated.iter().find(|(layer, _)| below.contains(layer)) {
                 *fix = note_only(&format!(
-                    "the advice for {rule} recreates {}: follow it first, then check again",
+                    "the advice for {rule} moves or recreates {}: follow it first, then check again",
                     stack.title(*layer)
                 ));
                 continue;
