@@ -9,6 +9,8 @@
 //! about a quarter of that time. The differences between the gaps then determine the number of
 //! turns in the longer spans.
 
+use traxtent_units::turns::wrap;
+
 use super::median::ascending;
 
 /// The shortest and the longest plausible revolution of a disk, in milliseconds: 20,000 and 2,000
@@ -60,8 +62,7 @@ impl Spindle {
 
 /// Returns the distance of a span from the nearest whole number of revolutions, in revolutions.
 pub(super) fn distance_from_revolution(span_ms: f64, revolution_ms: f64) -> f64 {
-    let turns = span_ms / revolution_ms;
-    turns - libm::round(turns)
+    wrap(span_ms / revolution_ms)
 }
 
 fn differences(values: &[f64]) -> impl Iterator<Item = f64> {
@@ -102,7 +103,9 @@ fn guess(spans: &[f64]) -> Option<f64> {
     // The longest candidate is at the edge of the tolerance. The best one is near it.
     let near = std::iter::successors(Some(longest), |ms| Some(ms / CANDIDATE_RATIO));
     near.take_while(|ms| *ms >= longest * (1.0 - 2.0 * TOLERANCE))
-        .min_by(|a, b| misfit(spans, *a).total_cmp(&misfit(spans, *b)))
+        .map(|ms| (ms, misfit(spans, ms)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(ms, _)| ms)
 }
 
 /// Returns the share of spans that are one or more whole revolutions.

@@ -1,5 +1,9 @@
 //! A benchmark program of this checkout and of another commit, run alternately, so that other work
 //! on the machine affects both alike.
+//!
+//! The placement of functions in a program changes its speed by several per cent, also for the same
+//! instructions. Both programs are therefore linked anew for each round, with their functions in a
+//! random order.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +13,11 @@ use anyhow::{Context, Result, ensure};
 use super::nbd::median;
 use crate::shell;
 
-/// Builds the benchmark `bench` of `commit` and of this checkout, and runs each `rounds` times with
-/// `arguments`, alternately. For each rate in `unit` that they print, prints both medians, and the
+/// Builds the benchmark `bench` of `package`, of `commit` and of this checkout, and runs each
+/// `rounds` times with `arguments`, alternately. For each rate in `unit` that they print, prints both medians, and the
 /// median and the range of the rounds' ratios.
 pub(super) fn run(
+    package: &str,
     bench: &str,
     commit: &str,
     rounds: usize,
@@ -26,15 +31,18 @@ pub(super) fn run(
         git.args(["worktree", "add", "--detach", "--quiet"]);
         shell::run(git.arg(&folder).arg(&commit))?;
     }
-    let other = build(bench, &folder, &folder.join("target"))?;
-    let here = build(bench, shell::root(), &shell::target_dir())?;
+    let sides = [
+        (folder.clone(), folder.join("target")),
+        (shell::root().to_owned(), shell::target_dir()),
+    ];
     let mut measured = Vec::new();
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}");
-        measured.push([
-            rates(&other, arguments, unit)?,
-            rates(&here, arguments, unit)?,
-        ]);
+        let [other, here] = sides.each_ref().map(|(checkout, target)| {
+            let program = build(package, bench, round, checkout, target)?;
+            rates(&program, arguments, unit)
+        });
+        measured.push([other?, here?]);
     }
     println!(
         "{:<14} {:>14} {:>14} {:>16}",
@@ -62,11 +70,23 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Builds a benchmark of a checkout and returns its program.
-fn build(bench: &str, checkout: &Path, target: &Path) -> Result<PathBuf> {
+/// Builds a benchmark of a checkout, with its functions in the random order of `seed`, and returns
+/// its program.
+fn build(
+    package: &str,
+    bench: &str,
+    seed: usize,
+    checkout: &Path,
+    target: &Path,
+) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
-    cargo.args(["bench", "--quiet", "--workspace", "--bench", bench]);
-    cargo.args(["--no-run", "--message-format", "json"]);
+    cargo.args(["rustc", "--quiet", "--profile", "bench"]);
+    cargo.args(["--package", package, "--bench", bench]);
+    cargo.args(["--message-format", "json", "--"]);
+    // Rust's linker on x86-64 Linux has this option; others may not.
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        cargo.arg(format!("-Clink-arg=-Wl,--shuffle-sections=.text*={seed}"));
+    }
     cargo.current_dir(checkout).env("CARGO_TARGET_DIR", target);
     let messages = shell::stdout_of(&mut cargo)?;
     messages

@@ -16,5 +16,12 @@ pub(super) fn run(seed: u64, most: u64) -> Result<()> {
 pub(super) fn compare(seed: u64, commit: &str, rounds: usize) -> Result<()> {
     let no_growth = 0;
     let arguments = [seed.to_string(), no_growth.to_string()];
-    against::run("sim", commit, rounds, &arguments, "requests/s")
+    against::run(
+        "traxtent-sim",
+        "sim",
+        commit,
+        rounds,
+        &arguments,
+        "requests/s",
+    )
 }
