@@ -41,6 +41,10 @@ pub(crate) fn fill(mut file: AtomicFile, bytes: &[u8]) -> Result<()> {
 /// Checks that files can be created in a directory, which is created if needed.
 pub(crate) fn folder(path: &Path) -> Result<()> {
     let fail = |error: io::Error| Failure::file(path, &error);
+    if path.exists() && !path.is_dir() {
+        let what = format!("{}: is not a directory; name another one", path.display());
+        return Err(Failure::Io(what));
+    }
     fs::create_dir_all(path).map_err(fail)?;
     tempfile::tempfile_in(path).map(drop).map_err(fail)
 }

@@ -14,8 +14,8 @@ use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_check::sysfs::Machine;
 use traxtent_check::target::HostPaths;
-use traxtent_io::device::BlockTarget;
 use traxtent_io::device::guard::check_unused;
+use traxtent_io::device::{BlockTarget, Storage};
 use traxtent_map::TrackMap;
 use traxtent_probe::{Identity, Target as _};
 use traxtent_run::Target;
@@ -112,12 +112,20 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     let contents = place.contents(args);
     note_content(&contents, &mut recipe);
     test_blank(&contents, &mut recipe);
+    test_list(&mut recipe);
+    note_missing(args, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
     if let Some(folder) = &args.output {
         output::folder(folder)?;
-        if let Some(list) = &recipe.bad_blocks {
-            output::write(&folder.join(LIST), list.list.lines().as_bytes())?;
+        let list = folder.join(LIST);
+        match &recipe.bad_blocks {
+            Some(blocks) => output::write(&list, blocks.list.lines().as_bytes())?,
+            // The list of an earlier plan.
+            None if list.is_file() => {
+                fs::remove_file(&list).map_err(|error| Failure::file(&list, &error))?;
+            }
+            None => {}
         }
         let path = folder.join(SCRIPT);
         output::write(&path, script(&recipe).as_bytes())?;
@@ -297,6 +305,7 @@ impl StackTarget {
             paths.push(Path::new(path));
         }
         let mut numbers = Vec::new();
+        let mut places: Vec<(&Path, Storage)> = Vec::new();
         for (index, path) in paths.iter().enumerate() {
             let number = block_device(path);
             if paths[..index].contains(path) || number.is_some() && numbers.contains(&number) {
@@ -305,6 +314,17 @@ impl StackTarget {
             }
             numbers.push(number);
             let Some(number) = number else { continue };
+            if let Ok(stat) = rustix::fs::stat(*path) {
+                let storage = Storage::of(&stat);
+                if let Some((other, _)) = places.iter().find(|(_, of)| of.overlaps(&storage)) {
+                    let why = format!(
+                        "shows the same data as {}; name each disk once",
+                        other.display()
+                    );
+                    return Err(Failure::at(path.display(), why));
+                }
+                places.push((path, storage));
+            }
             let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
             let is_partition =
                 Path::new(&format!("/sys/dev/block/{major}:{minor}/partition")).exists();
@@ -367,6 +387,15 @@ impl StackTarget {
     }
 }
 
+/// Adds a note for each path of `--device` that this machine does not have.
+fn note_missing(args: &StackArgs, recipe: &mut Recipe) {
+    for path in args.device.iter().filter(|path| !Path::new(path).exists()) {
+        recipe.notes.push(format!(
+            "{path} does not exist on this machine, so its size, content and use were not checked."
+        ));
+    }
+}
+
 /// Adds notes about the content that the commands overwrite.
 fn note_content(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
     for (path, content) in contents {
@@ -381,18 +410,28 @@ fn note_content(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
 
 /// Adds the commands that end the script if a device that was blank no longer is: the kernel can
 /// give its name to another disk.
+///
+/// `blkid` exits with 2 if it finds nothing, with 0 if it finds content, and with 8 if it finds
+/// content of several kinds, of which it prints none. For a device that it cannot read, it also
+/// exits with 2.
 fn test_blank(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
     let blank = contents.iter().filter(|(_, content)| content.is_none());
-    let commands: Vec<String> = blank
-        .map(|(path, _)| {
-            let path = absolute(path);
-            refuse_unless(
-                &format!("-z \"$(blkid --probe {path})\""),
-                &path,
-                "is no longer blank; plan again",
-            )
-        })
-        .collect();
+    let commands = blank.flat_map(|(path, _)| {
+        let path = absolute(path);
+        [
+            refuse_unless(&format!("-r {path}"), &path, "cannot be read"),
+            format!(
+                "found=0; blkid --probe {path} >/dev/null 2>&1 || found=$?\n\
+                 case $found in\n  2) ;;\n  0 | 8) {} ;;\n  *) {} ;;\nesac",
+                end_with(&path, "is no longer blank; plan again"),
+                end_with(
+                    &path,
+                    "blkid cannot tell whether it is blank; is it installed?"
+                )
+            ),
+        ]
+    });
+    let commands: Vec<String> = commands.collect();
     if !commands.is_empty() {
         let step = Step {
             what: "Nothing has been written since the plan was made".to_owned(),
@@ -403,10 +442,33 @@ fn test_blank(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
     }
 }
 
+/// Adds the command that ends the script if its list of bad blocks is missing, before anything is
+/// written.
+fn test_list(recipe: &mut Recipe) {
+    let Some(list) = &recipe.bad_blocks else {
+        return;
+    };
+    let step = Step {
+        what: "The list of bad blocks is there".to_owned(),
+        program: "test",
+        commands: vec![refuse_unless(
+            &format!("-r {}", list.file),
+            &list.file,
+            "cannot be read; plan with --output, and keep the directory in its place",
+        )],
+    };
+    recipe.steps.insert(0, step);
+}
+
 /// Returns a command that ends the script with an error about a path, which is a shell word, unless
 /// a condition of `test` holds.
 fn refuse_unless(condition: &str, path: &str, why: &str) -> String {
-    format!("test {condition} || {{ echo {path}': {why}' >&2; exit 1; }}")
+    format!("test {condition} || {{ {}; }}", end_with(path, why))
+}
+
+/// Returns the commands that end the script with an error about a path, which is a shell word.
+fn end_with(path: &str, why: &str) -> String {
+    format!("echo {path}': {why}' >&2; exit 1")
 }
 
 /// Returns the `n`-th of A, B, …, Z, AA, …, which distinguish placeholder names; 0 gives A.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use traxtent_layout::{LayoutError, Partition};
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 
 use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
 use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
@@ -23,6 +23,12 @@ const EXTENT_STEP_BYTES: u64 = 128 << 10;
 const XFS_LOG_UNIT_BYTES_MAX: u64 = 256 << 10;
 /// The unit that mkfs.xfs uses for the log instead of a larger one.
 const XFS_LOG_UNIT_BYTES: u64 = 32 << 10;
+/// The node of the array.
+const ARRAY: &str = "/dev/md0";
+/// The name of the volume group.
+const GROUP: &str = "vg0";
+/// The node of the opened LUKS device.
+const OPENED: &str = "/dev/mapper/data";
 /// `blockdev` and `cryptsetup` count in units of this size.
 const UNIT_BYTES: u64 = 512;
 
@@ -124,11 +130,9 @@ pub enum StackPlanError {
         end: u64,
     },
     /// There is no room for a partition.
-    #[error("{name} has {lbns} sectors, too few for a partition of 1 MiB")]
+    #[error("has {}, too few for a partition of 1 MiB", Count(*lbns, "sector"))]
     TooSmall {
-        /// The name of the drive.
-        name: String,
-        /// The number of its LBNs.
+        /// The number of the drive's LBNs.
         lbns: u64,
     },
     /// The number of device names differs from the number of drives.
@@ -170,6 +174,7 @@ pub fn plan_stack(
     builder.file_system(list)?;
     builder.read_ahead();
     builder.check_again(devices);
+    builder.test_names();
     Ok(builder.recipe)
 }
 
@@ -254,7 +259,6 @@ impl<'a> RecipeBuilder<'a> {
             .properties
             .site(self.want.tracks, can_list_blocks.then_some(block));
         let site = site.ok_or_else(|| StackPlanError::TooSmall {
-            name: self.properties.name.clone(),
             lbns: self.properties.lbns,
         })?;
         if self.want.table == Table::Mbr && site.lbns.end.0 > 1 << 32 {
@@ -299,9 +303,9 @@ impl<'a> RecipeBuilder<'a> {
     fn test_drives(&self, devices: &[String], site: &PartitionPlace) -> String {
         let logical = self.properties.logical_bytes;
         let lbns = site.lbns.end.0 + GPT_TAIL_LBNS;
-        // A drive that is missing has no sector size.
         format!(
             "for drive in {}; do\n  \
+             test -b \"$drive\" || {{ echo \"$drive: there is no such block device\" >&2; exit 1; }}\n  \
              test \"$(blockdev --getss \"$drive\")\" = {logical} && \
              test \"$(blockdev --getsize64 \"$drive\")\" -ge {} ||\n    \
              {{ echo \"$drive: not a drive of {lbns} or more sectors of {logical} bytes\" >&2; exit 1; }}\n\
@@ -378,7 +382,7 @@ impl<'a> RecipeBuilder<'a> {
             .chunk_bytes
             .map_or(String::new(), |bytes| format!(" --chunk={}K", bytes >> 10));
         let command = format!(
-            "mdadm --create /dev/md0 --run --metadata=1.2 --level={} --raid-devices={}{chunk}{bitmap} --data-offset={}M {}",
+            "mdadm --create {ARRAY} --run --metadata=1.2 --level={} --raid-devices={}{chunk}{bitmap} --data-offset={}M {}",
             raid.level,
             self.want.disks,
             MD_DATA_BYTES >> 20,
@@ -389,7 +393,7 @@ impl<'a> RecipeBuilder<'a> {
             "mdadm",
             vec![command],
         );
-        self.below = vec!["/dev/md0".to_owned()];
+        self.below = vec![ARRAY.to_owned()];
         self.stripes = raid
             .chunk_bytes
             .map(|chunk| (chunk, chunk * u64::from(raid.data_chunks(self.want.disks))));
@@ -443,13 +447,13 @@ impl<'a> RecipeBuilder<'a> {
             vec![
                 format!("pvcreate --dataalignment {}k {device}", data >> 10),
                 format!(
-                    "vgcreate --physicalextentsize {}k vg0 {device}",
+                    "vgcreate --physicalextentsize {}k {GROUP} {device}",
                     extent >> 10
                 ),
-                "lvcreate --extents 100%FREE --name data vg0".to_owned(),
+                format!("lvcreate --extents 100%FREE --name data {GROUP}"),
             ],
         );
-        self.below = vec!["/dev/vg0/data".to_owned()];
+        self.below = vec![format!("/dev/{GROUP}/data")];
         self.advance_base(data, extent);
     }
 
@@ -487,7 +491,7 @@ impl<'a> RecipeBuilder<'a> {
                 format!("cryptsetup open {device} data"),
             ],
         );
-        self.below = vec!["/dev/mapper/data".to_owned()];
+        self.below = vec![OPENED.to_owned()];
         self.advance_base(data, u64::from(sector));
         Ok(())
     }
@@ -668,6 +672,36 @@ impl<'a> RecipeBuilder<'a> {
         let units = bytes.next_multiple_of(4096) / UNIT_BYTES;
         let command = format!("blockdev --setra {units} {}", self.device());
         self.step(what, "blockdev", vec![command]);
+    }
+
+    /// Adds the step that ends the script if the name of an array, a volume group or an opened LUKS
+    /// device is in use, before anything is written.
+    fn test_names(&mut self) {
+        let refuse = |name: &str, why: &str| format!("{{ echo '{name}: {why}' >&2; exit 1; }}");
+        let mut commands = Vec::new();
+        if self.want.raid.is_some() {
+            let why = "already exists; stop this array, or change the name in this script";
+            commands.push(format!("test ! -e {ARRAY} || {}", refuse(ARRAY, why)));
+        }
+        if self.want.lvm {
+            let why = "a volume group of this name already exists; rename it, or change the name in this script";
+            commands.push(format!(
+                "! vgs {GROUP} >/dev/null 2>&1 || {}",
+                refuse(GROUP, why)
+            ));
+        }
+        if self.want.luks_sector.is_some() {
+            let why = "already exists; close it, or change the name in this script";
+            commands.push(format!("test ! -e {OPENED} || {}", refuse(OPENED, why)));
+        }
+        if !commands.is_empty() {
+            let step = Step {
+                what: "The names of the new layers are free".to_owned(),
+                program: "test",
+                commands,
+            };
+            self.recipe.steps.insert(0, step);
+        }
     }
 
     fn check_again(&mut self, devices: &[String]) {

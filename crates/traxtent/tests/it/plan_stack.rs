@@ -165,7 +165,9 @@ fn json() {
         .collect();
     assert_eq!(
         programs,
-        ["sfdisk", "mdadm", "mkfs.xfs", "blockdev", "traxtent"]
+        [
+            "test", "sfdisk", "mdadm", "mkfs.xfs", "blockdev", "traxtent"
+        ]
     );
 }
 
@@ -262,14 +264,18 @@ fn drives_that_differ() {
     // 46 MiB: 1 MiB precedes the partition, and the second GPT follows it.
     assert_eq!(answer.out.matches("start=2048, size=94208,").count(), 2);
     // A plan for a drive that is too small, and for one that is missing.
-    for second in [small.name(), "/dev/nonexistent"] {
+    for (second, why) in [
+        (small.name(), "not a drive of 129057 or more sectors"),
+        ("/dev/nonexistent", "there is no such block device"),
+    ] {
         let script = plan(large.name(), [large.name(), "/dev/sdzz"]).out;
         let script = script.replace("/dev/sdzz", second);
         let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
         let says = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(1), "{says}");
-        let expected = format!("{second}: not a drive of 129057 or more sectors");
+        let expected = format!("{second}: {why}");
         assert!(says.contains(&expected), "{says}");
+        assert_eq!(says.lines().count(), 1, "{says}");
         let written = fs::read(folder.path().join("a")).unwrap();
         assert!(written.iter().all(|&byte| byte == 0), "a table was written");
     }
@@ -315,6 +321,175 @@ fn a_script_for_other_content() {
         refused(&of_device, &why);
     }
     refused(&of_image, "a b.img: is no longer blank; plan again");
+}
+
+/// Does a script end before it writes if `blkid` finds the signatures of two formats, or cannot be
+/// run? It prints nothing in either case.
+#[test]
+fn a_script_if_blkid_prints_nothing() {
+    for tool in ["losetup", "blkid", "mkfs.ext4"] {
+        let _ = testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("a b.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let script = prints(&["plan", "stack", image.to_str().unwrap()]);
+    let refused = |path: &std::ffi::OsStr, why: &str| {
+        let before = fs::read(&image).unwrap();
+        let mut shell = Command::new("/bin/sh");
+        let ran = shell.args(["-c", &script]).env("PATH", path);
+        let ran = ran.output().unwrap();
+        let says = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{says}");
+        let expected = format!("{}: {why}\n", image.display());
+        assert_eq!(says, expected);
+        assert!(
+            fs::read(&image).unwrap() == before,
+            "the script has written"
+        );
+    };
+    // Without its programs, the shell has only `test` and `echo`.
+    let tools = folder.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    refused(
+        tools.as_os_str(),
+        "blkid cannot tell whether it is blank; is it installed?",
+    );
+    let mut made = Command::new(testkit::tool!("mkfs.ext4"));
+    let made = made.args(["-q", "-F", "-b", "4096"]).arg(&image).status();
+    assert!(made.unwrap().success());
+    let mut file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.seek(SeekFrom::Start(65536 + 64)).unwrap();
+    file.write_all(b"_BHRfS_M").unwrap();
+    drop(file);
+    let path = std::env::var_os("PATH").unwrap();
+    let mut blkid = Command::new("blkid");
+    let found = blkid.args(["--probe"]).arg(&image).output().unwrap();
+    assert_eq!(found.status.code(), Some(8), "it is not ambiguous");
+    assert_eq!(found.stdout, b"");
+    refused(&path, "is no longer blank; plan again");
+}
+
+/// Does a script end before it writes if its list of bad blocks is missing?
+#[test]
+fn a_script_without_its_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let arguments = ["plan", "stack", "atlas10k2", "--device", "/dev/sdz"];
+    let output = ["--output", "a dir"];
+    let moved = traxtent_in(at, &[&arguments[..], &output].concat());
+    assert_eq!(moved.status, 0, "{}", moved.err);
+    fs::rename(at.join("a dir"), at.join("moved")).unwrap();
+    let list = at.join("a dir/badblocks.txt").display().to_string();
+    let unwritten = traxtent_in(at, &arguments);
+    // Every program records that it ran.
+    let program = "#!/bin/sh\n: >\"${0%/*}/ran\"\n";
+    let sfdisk = at.join("sfdisk");
+    fs::write(&sfdisk, program).unwrap();
+    fs::set_permissions(&sfdisk, fs::Permissions::from_mode(0o755)).unwrap();
+    let search = format!("{}:{}", at.display(), std::env::var("PATH").unwrap());
+    for (script, list) in [(moved.out, list.as_str()), (unwritten.out, "badblocks.txt")] {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", &script]).env("PATH", &search);
+        let ran = shell.current_dir(at).output().unwrap();
+        let says = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{says}");
+        assert!(
+            says.starts_with(&format!("{list}: cannot be read; ")),
+            "{says}"
+        );
+        assert!(!at.join("ran").exists(), "it went on");
+    }
+}
+
+/// Is the list of an earlier plan removed if the new plan has none, and is a path refused that is
+/// not a directory?
+#[test]
+fn the_output_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let plan = |want: &str, output: &str| {
+        let arguments = ["plan", "stack", "atlas10k2", "--for", want, "--output"];
+        traxtent_in(at, &[&arguments[..], &[output]].concat())
+    };
+    for (want, has_list) in [("fs=ext4", true), ("fs=xfs", false), ("fs=xfs", false)] {
+        let answer = plan(want, "out");
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        assert_eq!(at.join("out/badblocks.txt").exists(), has_list, "{want}");
+    }
+    fs::write(at.join("file"), "text").unwrap();
+    let answer = plan("fs=xfs", "file");
+    assert_eq!(answer.status, 3, "{}", answer.err);
+    let says = "traxtent: file: is not a directory; name another one\n";
+    assert_eq!(answer.err, says);
+}
+
+/// Are two loop devices with the same data refused as two drives?
+#[test]
+fn two_devices_with_the_same_data() {
+    let _ = testkit::tool!("losetup");
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let (Some(one), Some(two)) = (Loop::attach(&image), Loop::attach(&image)) else {
+        testkit::skip!("no loop device can be attached");
+    };
+    let devices = ["--device", one.name(), "--device", two.name()];
+    let plan = ["plan", "stack", one.name(), "--for", "fs=ext4,raid=1"];
+    let answer = traxtent(&[&plan[..], &devices].concat());
+    assert_eq!(answer.status, 2, "{}", answer.out);
+    let says = format!(
+        "traxtent: {}: shows the same data as {}; name each disk once\n",
+        two.name(),
+        one.name()
+    );
+    assert_eq!(answer.err, says);
+}
+
+/// Does a script end before it writes if an array, a volume group or an opened device has the name
+/// of a new one? Does it name a device that this machine does not have?
+#[test]
+fn names_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let program = |name: &str, text: &str| {
+        let path = at.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("sfdisk", &format!(": >{}/ran; exit 1", at.display()));
+    let search = format!("{}:{}", at.display(), std::env::var("PATH").unwrap());
+    let run = |want: &str, from: &str, to: &str| {
+        let arguments = ["plan", "stack", "instant", "--device", "/dev/sdz", "--for"];
+        let script = prints(&[&arguments[..], &[want]].concat());
+        let note = "\n# /dev/sdz does not exist on this machine, so its size, ";
+        assert!(script.contains(note), "{script}");
+        let _ = fs::remove_file(at.join("ran"));
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", &script.replace(from, to)]);
+        let ran = shell.env("PATH", &search).output().unwrap();
+        assert_eq!(ran.status.code(), Some(1));
+        let says = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (at.join("ran").exists(), says)
+    };
+    let used = at.join("sfdisk").display().to_string();
+    program("vgs", "test \"$*\" = vg0");
+    let says = "vg0: a volume group of this name already exists; ";
+    let (written, err) = run("fs=xfs,lvm", "none", "none");
+    assert!(!written && err.starts_with(says), "{err}");
+    program("vgs", "exit 5");
+    assert!(run("fs=xfs,lvm", "none", "none").0);
+    let (written, err) = run("fs=xfs,luks", "/dev/mapper/data", &used);
+    let says = format!("{used}: already exists; ");
+    assert!(!written && err.starts_with(&says), "{err}");
+    let arguments = ["plan", "stack", "instant", "--for", "fs=xfs,raid=1"];
+    let devices = ["--device", "/dev/sdy", "--device", "/dev/sdz"];
+    let script = prints(&[&arguments[..], &devices].concat());
+    let mut shell = Command::new("sh");
+    let ran = shell.args(["-c", &script.replace("/dev/md0", &used)]);
+    let ran = ran.output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(err.starts_with(&says), "{err}");
 }
 
 /// Is a line break in a path part of a comment?
@@ -378,6 +553,10 @@ fn an_image() {
 /// Does each refusal have the right status, and name the remedy or the missing file?
 #[test]
 fn refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let tiny = folder.path().join("tiny.img");
+    fs::write(&tiny, [0; 512]).unwrap();
+    let tiny = tiny.to_str().unwrap();
     for (arguments, status, says) in [
         (
             &["atlas10k2", "--for", "fs=zfs"][..],
@@ -410,6 +589,11 @@ fn refusals() {
             "already names a drive; remove the option",
         ),
         (&["./nothing.img"], 3, "nothing.img"),
+        (
+            &[tiny],
+            2,
+            "tiny.img: has 1 sector, too few for a partition",
+        ),
     ] {
         let answer = traxtent(&[&["plan", "stack"], arguments].concat());
         assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
