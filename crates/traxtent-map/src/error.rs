@@ -30,6 +30,9 @@ pub enum TrackMapError {
         super::MAGIC
     )]
     NotATrackMap,
+    /// The file is longer than those that this program reads.
+    #[error("is longer than {} bytes", super::FILE_BYTES_MAX)]
+    TooLong,
     /// The format version differs from the one that this program reads.
     #[error(
         "has format version {found}; this program reads version {}",

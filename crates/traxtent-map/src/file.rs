@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::builder::Confidence;
 use super::{MapBuilder, TrackMap};
 use crate::{Algorithm, Confirm, Identity, Region, Verify};
-use traxtent_units::{Lbn, Span};
+use traxtent_units::{Lbn, Sectors, Span};
 
 /// LBNs as ascending ranges that neither touch nor overlap.
 pub type LbnRanges = Vec<Range<Lbn>>;
@@ -62,7 +62,8 @@ pub struct ProbeCost {
     pub drive_time: Span,
 }
 
-/// The reason why a search cannot continue from a checkpoint.
+/// The reason why a search cannot continue from a checkpoint, or why a map is not the map of a
+/// drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeMismatch {
@@ -87,6 +88,14 @@ pub enum ResumeMismatch {
     /// The search is already complete.
     #[error("is already complete")]
     Complete,
+    /// The map has LBNs that the drive does not have.
+    #[error("ends before LBN {theirs}, but the drive ends before LBN {}", present.0)]
+    End {
+        /// The first LBN after those of the map.
+        theirs: Lbn,
+        /// The number of sectors of the drive.
+        present: Sectors,
+    },
 }
 
 impl MapFile {
@@ -176,6 +185,34 @@ impl MapFile {
                     present: named(ours),
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that this map can be the map of a device. A list of tracks does not identify its
+    /// drive, and a volume has no identity that a device reports, so only the end of such a map is
+    /// checked.
+    ///
+    /// # Errors
+    /// Returns the errors of [`check_drive`](Self::check_drive) and of
+    /// [`check_end`](Self::check_end).
+    pub fn check_device(&self, identity: &Identity) -> Result<(), ResumeMismatch> {
+        match self.method {
+            MapSource::List | MapSource::Volume => self.check_end(identity),
+            MapSource::Model | MapSource::Probe(..) => self.check_drive(identity),
+        }
+    }
+
+    /// Checks that this map does not end after the end of a drive.
+    ///
+    /// # Errors
+    /// Returns an error with both ends if it does.
+    pub fn check_end(&self, identity: &Identity) -> Result<(), ResumeMismatch> {
+        if self.tracks.end().0 > identity.capacity.0 {
+            return Err(ResumeMismatch::End {
+                theirs: self.tracks.end(),
+                present: identity.capacity,
+            });
         }
         Ok(())
     }

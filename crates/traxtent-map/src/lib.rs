@@ -36,6 +36,9 @@ use traxtent_units::{Lbn, Sectors};
 /// The largest number of tracks in a map.
 pub const TRACKS_MAX: usize = 1 << 28;
 
+/// The size of the largest map file that is read from a stream, in bytes.
+pub const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// The text at the beginning of a map file, before its version.
 const MAGIC: &str = "traxtent track map";
 

@@ -1,5 +1,6 @@
 //! Reading a map file.
 
+use std::io::Read;
 use std::ops::Range;
 
 use super::builder::Confidence;
@@ -7,7 +8,7 @@ use super::error::TrackMapError;
 use super::file::{LbnRanges, MapFile, MapSource, ProbeCost};
 use super::pattern::{DEPTH_MAX, Group, RunPattern, Term};
 use super::write::LETTERS;
-use super::{MAGIC, TRACKS_MAX, TrackMap, VERSION};
+use super::{FILE_BYTES_MAX, MAGIC, TRACKS_MAX, TrackMap, VERSION};
 use crate::{Identity, Region};
 use traxtent_units::{Lbn, Sectors, Span};
 
@@ -32,6 +33,28 @@ impl MapFile {
         let mut lines = Lines::new(text)?;
         let header = Header::read(&mut lines)?;
         header.file(&mut lines)
+    }
+
+    /// Reads a map file from a stream. If the stream does not begin like a map file, its rest is not
+    /// read.
+    ///
+    /// # Errors
+    /// Returns the errors of [`read`](Self::read), and an error if the stream cannot be read or has
+    /// more than [`FILE_BYTES_MAX`] bytes.
+    pub fn read_from(mut input: impl Read) -> Result<MapFile> {
+        let failed = |error| TrackMapError::Io { line: 1, error };
+        let mut bytes = Vec::new();
+        let mut start = input.by_ref().take(MAGIC.len() as u64);
+        let start = start.read_to_end(&mut bytes).map_err(failed)?;
+        if !MapFile::recognize(&bytes) {
+            return Err(TrackMapError::NotATrackMap);
+        }
+        let rest = (FILE_BYTES_MAX + 1).saturating_sub(start as u64);
+        input.take(rest).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(TrackMapError::TooLong);
+        }
+        MapFile::read(&bytes)
     }
 
     /// Returns whether the bytes begin like a map file.

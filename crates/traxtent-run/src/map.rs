@@ -1,6 +1,6 @@
 //! Track maps in files.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use traxtent_map::{Identity, MapFile, MapSource, TrackMap, TrackMapError};
@@ -8,9 +8,6 @@ use traxtent_units::Sectors;
 
 use crate::error::{Result, RunError};
 use crate::input;
-
-/// The maximum size of a map file in bytes.
-const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// The sector size assumed for a list of tracks, which does not state it.
 const LIST_SECTOR_BYTES: u32 = 512;
@@ -27,15 +24,7 @@ pub fn read_map(path: &Path) -> Result<Option<MapFile>> {
         .fill_buf()
         .map_err(|error| RunError::file(path, &error))?;
     if MapFile::recognize(start) {
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| RunError::file(path, &error))?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            let problem = format!("is longer than {FILE_BYTES_MAX} bytes");
-            return Err(RunError::at(path.display(), problem));
-        }
-        let map = MapFile::read(&bytes).map_err(|error| map_error(path, error))?;
+        let map = MapFile::read_from(file).map_err(|error| map_error(path, error))?;
         return Ok(Some(map));
     }
     if !start.starts_with(b"first_lbn,") {

@@ -42,7 +42,7 @@ enum Verb {
 #[command(after_help = BYTE_SIZE_HELP)]
 struct Create {
     /// The number of replicas of each block, or a range within which free space decides
-    #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds)]
+    #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds, allow_negative_numbers = true)]
     copies: PartitionBounds,
     /// The device's track map
     #[arg(long, value_name = "FILE")]
@@ -192,6 +192,15 @@ fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Resul
     )?;
     for (count, tracks) in counted() {
         writeln!(out, "  {} with {count}", Count(tracks, "track"))?;
+    }
+    let map = layout.shape().map();
+    let mapped = map.end().0 - map.first().0;
+    let unused = superblock.sectors.0.saturating_sub(mapped) * u64::from(header.sector_bytes);
+    if unused > 0 {
+        writeln!(
+            out,
+            "  not used: {unused} bytes that the track map does not cover"
+        )?;
     }
     if superblock.survey.bytes == 0 {
         writeln!(out, "  not surveyed: reads take any replica")?;

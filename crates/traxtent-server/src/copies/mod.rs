@@ -7,15 +7,17 @@
 
 mod server;
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use traxtent_layout::tpl::{PartitionBounds, REGIONS};
-use traxtent_map::{MapFile, TrackMapError};
+use traxtent_map::{Identity, MapFile, ResumeMismatch, TrackMapError};
 use traxtent_probe::{ProbeError, Target, survey};
-use traxtent_units::{Lbn, Sectors, SimTime};
+use traxtent_units::{Lbn, Sectors, SimTime, system_message};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use traxtent_volume::copies::{
     CopiesError, FoundVolume, MemberClock, NewVolume, PreparedVolume, ReplicatedVolume,
@@ -53,14 +55,33 @@ pub enum ReplicaVolumeIoError {
         error: Box<TrackMapError>,
     },
     /// The map file cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), system_message(error))]
     MapFile {
         /// The path of the map file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// The map belongs to another drive.
+    /// There is no such map file.
+    #[error(
+        "{}: there is no such map file; `traxtent probe DEVICE --tracks-only --map FILE` makes one",
+        path.display()
+    )]
+    NoMapFile {
+        /// The path of the map file.
+        path: PathBuf,
+    },
+    /// The map contradicts the identity of the block device.
+    #[error("{}: is not the map of {}: {problem}", path.display(), device.display())]
+    WrongMap {
+        /// The path of the map file.
+        path: PathBuf,
+        /// The device.
+        device: PathBuf,
+        /// The difference.
+        problem: Box<ResumeMismatch>,
+    },
+    /// The map belongs to a drive of another size.
     #[error("{}: the map is of a drive with {theirs}, but {} has {ours}", path.display(), device.display())]
     OtherDrive {
         /// The path of the map file.
@@ -144,24 +165,10 @@ pub fn create(
         path: path.clone(),
         error: Box::new(error),
     };
-    let bytes = std::fs::read(&plan.map).map_err(|error| ReplicaVolumeIoError::MapFile {
-        path: plan.map.clone(),
-        error,
-    })?;
-    let map = MapFile::read(&bytes).map_err(|error| ReplicaVolumeIoError::Map {
-        path: plan.map.clone(),
-        error: Box::new(error),
-    })?;
+    let map = read_map(&plan.map)?;
     let mut target = BlockTarget::open(path)?;
     let identity = target.identity().clone();
-    if map.identity.capacity != identity.capacity {
-        return Err(ReplicaVolumeIoError::OtherDrive {
-            path: plan.map.clone(),
-            device: path.clone(),
-            theirs: map.identity.capacity,
-            ours: identity.capacity,
-        });
-    }
+    check_map(plan, &map, &identity)?;
     let (sectors, sector_bytes) = (identity.capacity, identity.logical_bytes);
     let device = TimedDevice::open(path)?;
     if !plan.force
@@ -206,6 +213,55 @@ pub fn create(
     };
     block_on(made.write(&device)).map_err(copies)?;
     Ok(made)
+}
+
+/// Reads the map file of a new volume.
+fn read_map(path: &Path) -> Result<MapFile, ReplicaVolumeIoError> {
+    let path = path.to_owned();
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ReplicaVolumeIoError::NoMapFile { path });
+        }
+        Err(error) => return Err(ReplicaVolumeIoError::MapFile { path, error }),
+    };
+    MapFile::read_from(file).map_err(|error| match error {
+        TrackMapError::Io { error, .. } => ReplicaVolumeIoError::MapFile { path, error },
+        error => ReplicaVolumeIoError::Map {
+            path,
+            error: Box::new(error),
+        },
+    })
+}
+
+/// Checks that the map of a new volume is the map of its device. A file has no identity, so only
+/// the size is compared.
+fn check_map(
+    plan: &ReplicaVolumePlan,
+    map: &MapFile,
+    identity: &Identity,
+) -> Result<(), ReplicaVolumeIoError> {
+    let path = &plan.device;
+    if map.identity.capacity != identity.capacity {
+        return Err(ReplicaVolumeIoError::OtherDrive {
+            path: plan.map.clone(),
+            device: path.clone(),
+            theirs: map.identity.capacity,
+            ours: identity.capacity,
+        });
+    }
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device()) {
+        return Ok(());
+    }
+    // A probe has identified a SCSI drive by its answer to INQUIRY.
+    let opened = traxtent_io::device::open(path).ok();
+    let identity = opened.as_ref().map_or(identity, |device| device.identity());
+    let checked = map.check_device(identity);
+    checked.map_err(|problem| ReplicaVolumeIoError::WrongMap {
+        path: plan.map.clone(),
+        device: path.clone(),
+        problem: Box::new(problem),
+    })
 }
 
 /// Returns whether a device holds a superblock of a volume with replicas, valid or not. A place for

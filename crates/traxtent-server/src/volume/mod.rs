@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 use traxtent_layout::raid::{Array, ChunkRule, Level};
-use traxtent_map::MapFile;
+use traxtent_map::{MapFile, TrackMapError};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::{
     MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, maps_sectors, superblock_sectors,
@@ -505,12 +505,16 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
         (_, false) => Ok(Vec::new()),
         (None, _) => Err(VolumeIoError::NoMap(path.to_owned())),
         (Some(map), _) => {
-            let bytes = std::fs::read(map).map_err(|error| VolumeIoError::Device {
+            let unreadable = |error| VolumeIoError::Device {
                 path: map.to_owned(),
                 what: "read",
                 error,
+            };
+            let file = std::fs::File::open(map).map_err(unreadable)?;
+            let file = MapFile::read_from(file).map_err(|error| match error {
+                TrackMapError::Io { error, .. } => unreadable(error),
+                error => failed(error),
             })?;
-            let file = MapFile::read(&bytes).map_err(failed)?;
             Ok(file.to_text().into_bytes())
         }
     }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
-use traxtent_map::{MapFile, MapSource, ProbeCost};
+use traxtent_map::{MapFile, ProbeCost};
 use traxtent_probe::{CheckSample, Identity, MapCheck, ProbeError, Target};
 use traxtent_units::{Count, Rng};
 
@@ -43,9 +43,9 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
     let mut target = super::device::open_device(node, Writes::None)?;
     let meter = ProbeMeter::start(&target)?;
     let fits = if is_model {
-        fits_size(map, target.identity())
+        map.check_end(target.identity())
     } else {
-        belongs(map, target.identity())
+        map.check_device(target.identity())
     };
     fits.map_err(|problem| Failure::at(name, problem))?;
     let mut watched = meter.watch(&mut target);
@@ -91,7 +91,8 @@ pub(crate) fn mismatch(node: &Path, map: &MapFile, is_model: bool) -> Option<Str
     let belongs = if is_model {
         has_size(map, device.identity())
     } else {
-        belongs(map, device.identity())
+        let checked = map.check_device(device.identity());
+        checked.map_err(|problem| problem.to_string())
     };
     belongs.err()
 }
@@ -132,7 +133,8 @@ pub(super) fn check(
     let file = read_map(path)?
         .ok_or_else(|| Failure::at(path.display(), "is neither a map file nor a list of tracks"))?;
     let identity = target.identity().clone();
-    belongs(&file, &identity).map_err(|problem| Failure::at(path.display(), problem))?;
+    let belongs = file.check_device(&identity);
+    belongs.map_err(|problem| Failure::at(path.display(), problem))?;
     let mut watched = meter.watch(&mut *target);
     let mut bar = None;
     let mut progress = |_, total| {
@@ -162,29 +164,6 @@ fn untestable(map: &Path, why: &str) -> String {
         "{}: the map cannot be tested, because the timing shows no rotation: {why}; {BUSY_MACHINE}",
         map.display()
     )
-}
-
-/// Checks that a map fits the drive. A list of tracks does not identify its drive, and a volume has
-/// no identity that a device reports, so only the end of such a map is checked.
-fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
-    if !matches!(file.method, MapSource::List | MapSource::Volume) {
-        return file
-            .check_drive(identity)
-            .map_err(|mismatch| mismatch.to_string());
-    }
-    fits_size(file, identity)
-}
-
-/// Checks that a map does not end after the end of the drive.
-fn fits_size(file: &MapFile, identity: &Identity) -> Result<(), String> {
-    if file.tracks.end().0 > identity.capacity.0 {
-        return Err(format!(
-            "ends before LBN {}, but the drive ends before LBN {}",
-            file.tracks.end(),
-            identity.capacity.0
-        ));
-    }
-    Ok(())
 }
 
 impl Report {

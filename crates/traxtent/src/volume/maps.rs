@@ -1,6 +1,7 @@
 //! Verification of track maps: whether drives still have the tracks along which volumes are laid
 //! out.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +27,8 @@ pub(super) fn verify_new(args: &Create) -> Result<()> {
     let mut maps = Vec::new();
     for (path, map) in args.members.iter().zip(&args.maps) {
         // A map that cannot be read is refused, with the reason, when the volume is created.
-        let file = std::fs::read(map).ok();
-        let file = file.and_then(|bytes| MapFile::read(&bytes[..]).ok());
+        let file = File::open(map).ok();
+        let file = file.and_then(|file| MapFile::read_from(file).ok());
         maps.extend(file.map(|file| (path.clone(), Arc::new(file.tracks))));
     }
     match verify(&maps).into_iter().next() {

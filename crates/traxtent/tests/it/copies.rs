@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::command::{Answer, traxtent_in};
+use crate::guard::Loop;
 use crate::volume_faults::fat_boot_sector;
 
 /// The size of the file that serves as the device.
@@ -155,7 +156,19 @@ fn refusals() {
         2,
         "the size of a block in bytes is 1000: expected a whole number of sectors",
     );
-    refused(at, "create --copies 1 --map absent disk", 2, "absent: ");
+    refused(
+        at,
+        "create --copies 1 --map atlas10k2 disk",
+        2,
+        "atlas10k2: there is no such map file; `traxtent probe DEVICE --tracks-only --map FILE` makes one\n",
+    );
+    // An endless file is not read to its end.
+    refused(
+        at,
+        "create --copies 1 --map /dev/zero disk",
+        2,
+        "/dev/zero: is not a track map: ",
+    );
     fs::write(at.join("none"), "no map").unwrap();
     refused(at, "create --copies 1 --map none disk", 2, "none: ");
     File::create(at.join("small"))
@@ -170,6 +183,7 @@ fn refusals() {
     );
     for (copies_of, with) in [
         ("3", "3 partitions per track: expected"),
+        ("-1", "expected a number of replicas, such as 2"),
         ("4..2", "partitions per track, exceeds the upper bound,"),
         (
             "x",
@@ -181,6 +195,68 @@ fn refusals() {
         assert!(answer.err.contains(with), "{}", answer.err);
     }
     assert!(fs::read(at.join("disk")).unwrap() == before);
+}
+
+/// Is a map refused that names another drive than the block device, although its size is the same?
+/// Is a list of tracks, which names no drive, accepted?
+#[test]
+fn maps_of_other_drives() {
+    let _ = testkit::tool!("losetup");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    let map = traxtent_map::MapFile::read(&fs::read(at.join("map")).unwrap()).unwrap();
+    let mut other = map.clone();
+    other.method = traxtent_map::MapSource::Model;
+    other.identity.serial = "4711".to_owned();
+    fs::write(at.join("other"), other.to_text()).unwrap();
+    let Some(attached) = Loop::attach(&at.join("disk")) else {
+        testkit::skip!("no loop device can be attached");
+    };
+    let name = attached.name();
+    let create = |map: &str| format!("create --copies 1 --readings 0 --map {map} {name}");
+    let says = format!(
+        "other: is not the map of {name}: belongs to another drive: its serial number is 4711, this drive's is unknown\n"
+    );
+    refused(at, &create("other"), 2, &says);
+    assert!(
+        fs::read(at.join("disk"))
+            .unwrap()
+            .iter()
+            .all(|&byte| byte == 0)
+    );
+    let made = copies(at, &create("map"));
+    assert_eq!(made.status, 0, "{}", made.err);
+    drop(attached);
+    // A file has no identity.
+    let made = copies(at, "create --copies 1 --map other --force disk");
+    assert_eq!(made.status, 0, "{}", made.err);
+}
+
+/// If the map covers only a part of the device, do `create` and `status` state how much is unused?
+#[test]
+fn a_map_of_a_part() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    let mut map = traxtent_map::MapFile::read(&fs::read(at.join("map")).unwrap()).unwrap();
+    let whole = copies(at, "create --copies 1 --map map disk");
+    assert!(!whole.out.contains("not used"), "{}", whole.out);
+    let sizes = map
+        .tracks
+        .iter()
+        .take(100)
+        .map(|track| track.sectors.0 as u32);
+    let tracks = traxtent_map::TrackMap::from_sizes(sizes);
+    map = traxtent_map::MapFile::new(map.identity, map.method, tracks);
+    fs::write(at.join("part"), map.to_text()).unwrap();
+    let made = copies(at, "create --copies 1 --map part --force disk");
+    assert_eq!(made.status, 0, "{}", made.err);
+    let unused = BYTES - 100 * 100 * 512;
+    let line = format!("\n  not used: {unused} bytes that the track map does not cover\n");
+    assert!(made.out.contains(&line), "{}", made.out);
+    let status = copies(at, "status disk");
+    assert!(status.out.contains(&line), "{}", status.out);
 }
 
 /// Does `volume serve` serve such a volume, but refuse a control socket?
