@@ -35,6 +35,8 @@ pub enum OutputFormat {
     Page,
     /// A picture in SVG or PNG.
     Picture,
+    /// The profile of a drive.
+    Profile,
     /// The receipt of a served drive.
     Receipt,
     /// A request log: Parquet or, possibly compressed, CSV.
@@ -113,6 +115,12 @@ impl OutputFormat {
             OutputFormat::TrackList => has_columns(first, &["first_lbn", "sectors"]),
             OutputFormat::Page => text.starts_with("<!DOCTYPE html>"),
             OutputFormat::Picture => text.starts_with("<svg"),
+            // No other TOML file of the command has this table. A heading precedes it.
+            OutputFormat::Profile => text.lines().any(|line| {
+                let line = line.trim_start().trim_start_matches('[');
+                let rest = line.strip_prefix("geometry");
+                rest.is_some_and(|rest| rest.trim_start().starts_with([']', '.', '=']))
+            }),
             OutputFormat::Receipt => text
                 .strip_prefix('{')
                 .is_some_and(|rest| rest.trim_start().starts_with("\"receipt\":")),
@@ -146,6 +154,7 @@ impl OutputFormat {
             OutputFormat::Map => "a track map",
             OutputFormat::Page => "an HTML page",
             OutputFormat::Picture => "an SVG or PNG picture",
+            OutputFormat::Profile => "a profile",
             OutputFormat::Receipt => "a receipt",
             OutputFormat::RequestLog => "a request log",
             OutputFormat::Script => "a shell script",
@@ -181,6 +190,10 @@ mod tests {
             (OutputFormat::Page, b"<!DOCTYPE html>\n<html>"),
             (OutputFormat::Picture, b"<svg width=\"1\">"),
             (OutputFormat::Picture, b"\x89PNG\r\n\x1a\n\0\0\0\x0d"),
+            (
+                OutputFormat::Profile,
+                b"# a: a profile copied from b.\n\nname = \"a\"\n\n[geometry]\nsurfaces = 1\n",
+            ),
             (OutputFormat::Receipt, b"{\n  \"receipt\": 1"),
             (
                 OutputFormat::RequestLog,

@@ -16,7 +16,9 @@ use crate::drives::{check_new, commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
 use crate::machine::{Printer, TARGET_HELP, load};
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
+use crate::parse::output_file;
 use crate::progress::Progress;
 use crate::sim::TraceArguments;
 use crate::table::{Side, Table};
@@ -41,9 +43,9 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Write the calibrated profile to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     out: Option<PathBuf>,
-    /// Replace an existing file; needs --out
+    /// Replace an existing profile; needs --out
     #[arg(long, requires = "out")]
     force: bool,
     /// The share of each trace, at its end, that is held out
@@ -182,7 +184,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let machine = load(&args.target)?;
     let inputs = machine.files().map(Path::to_owned).collect::<Vec<_>>();
     let inputs = inputs.iter().chain(&args.traces).map(PathBuf::as_path);
-    overwrite::check(inputs, &[("--out", args.out.as_deref(), None)])?;
+    let format = Some(OutputFormat::Profile);
+    overwrite::check(inputs, &[("--out", args.out.as_deref(), format)])?;
     if let Some(path) = &args.out {
         check_new(path, args.force)?;
     }

@@ -8,6 +8,7 @@ use crate::drives::{commented, write_new};
 use crate::failure::{Result, be_quiet};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse::output_file;
 
@@ -23,7 +24,7 @@ pub(crate) struct Args {
     /// Write the profile to this file instead of standard output
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     out: Option<PathBuf>,
-    /// Replace an existing file; needs --out
+    /// Replace an existing profile; needs --out
     #[arg(long, requires = "out")]
     force: bool,
     /// Omit notes and warnings
@@ -44,7 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.out {
         Some(path) => {
             let inputs = drive.files.iter().map(PathBuf::as_path);
-            overwrite::check(inputs, &[("--out", Some(path), None)])?;
+            let format = Some(OutputFormat::Profile);
+            overwrite::check(inputs, &[("--out", Some(path), format)])?;
             write_new(path, &text, args.force)
         }
         None => {

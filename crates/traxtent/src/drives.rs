@@ -3,11 +3,13 @@
 #[cfg(feature = "lab")]
 mod assumed;
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
+use traxtent_io::AtomicFile;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
 use traxtent_run::Target;
@@ -15,6 +17,7 @@ use traxtent_run::Target;
 use crate::failure::{Failure, Result};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
+use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::profile_schema;
 use crate::table::{Side, Table};
@@ -67,7 +70,7 @@ enum Verb {
         /// The drive to copy: a built-in drive, a profile, or DiskSim parameters
         #[arg(long, value_name = "DRIVE")]
         like: String,
-        /// Replace an existing file
+        /// Replace an existing profile
         #[arg(long)]
         force: bool,
     },
@@ -267,7 +270,8 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
     );
     let path = PathBuf::from(format!("{name}.toml"));
     let inputs = original.files.iter().map(PathBuf::as_path);
-    overwrite::check(inputs, &[("drives new:", Some(&path), None)])?;
+    let format = Some(OutputFormat::Profile);
+    overwrite::check(inputs, &[("drives new:", Some(&path), format)])?;
     write_new(&path, &commented(&profile, &heading), force)
 }
 
@@ -295,17 +299,46 @@ pub(crate) fn commented(profile: &Profile, heading: &str) -> String {
     profile.to_commented_toml(&heading)
 }
 
-/// Writes a profile to a new file. An existing file is replaced only with `force`.
+/// Writes a profile to a new file. An existing file is replaced only with `force`. A symbolic link
+/// stays, and the profile is written to its target.
 pub(crate) fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
     check_new(path, force)?;
-    output::write(path, text.as_bytes())
+    output::write(&target_of(path), text.as_bytes())
 }
 
-/// Refuses the path of an existing file, unless `force` is set. Long work calls this first.
+/// Refuses the path of an existing file, unless `force` is set, and a path at which no file can be
+/// created. Long work calls this first.
 pub(crate) fn check_new(path: &Path, force: bool) -> Result<()> {
-    if !force && path.is_file() {
+    let exists = match fs::metadata(path) {
+        // Pipes, terminals and other special files are written to.
+        Ok(meta) => meta.is_file(),
+        // A symbolic link without a target.
+        Err(_) => path.is_symlink(),
+    };
+    if !force && exists {
         let what = "already exists; use --force to replace it";
         return Err(Failure::at(path.display(), what));
     }
-    Ok(())
+    let target = target_of(path);
+    AtomicFile::check(&target).map_err(|error| Failure::cannot_create(&target, &error))
+}
+
+/// The number of symbolic links in a path that the kernel follows (path_resolution(7)).
+const LINKS_MAX: u32 = 40;
+
+/// Returns the file to which a chain of symbolic links leads, or the path itself if it is no link.
+/// The file need not exist.
+fn target_of(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    // The links of /proc, such as those of /dev/stdout, do not always name a file.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return target;
+    }
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&target) {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => break,
+        }
+    }
+    target
 }

@@ -16,7 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_probe::{Algorithm, Target, TargetError, Verify};
 use traxtent_units::{Count, Lbn};
 
-use crate::drives::check_new;
+use crate::drives::{check_new, write_new};
 use crate::failure::{Failure, Result, note};
 use crate::machine::TARGET_HELP;
 use crate::output;
@@ -102,7 +102,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         files.iter().map(PathBuf::as_path),
         &[
             ("--map", args.map.as_deref(), Some(OutputFormat::Map)),
-            ("--profile", args.profile.as_deref(), None),
+            (
+                "--profile",
+                args.profile.as_deref(),
+                Some(OutputFormat::Profile),
+            ),
             ("--checkpoint", Some(&checkpoint::path(args, &name)), None),
         ],
     )?;
@@ -155,7 +159,7 @@ fn characterize(
     }
     let measured = characterization::measure(target, meter, &done.file.tracks, args)?;
     if let (Some(path), Some(measured)) = (&args.profile, &measured) {
-        output::write(path, measured.profile.to_toml().as_bytes())?;
+        write_new(path, &measured.profile.to_toml(), args.force)?;
     }
     Ok(measured)
 }

@@ -120,29 +120,27 @@ fn directories_that_refuse_files() {
     }
 }
 
-/// Is an existing profile refused before anything is calibrated, and kept?
+/// Is an output that exists or cannot be created refused before anything is calibrated?
 #[test]
-fn an_existing_profile_is_refused_first() {
+fn an_unusable_output_is_refused_first() {
     let folder = tempfile::tempdir().unwrap();
-    let profile = folder.path().join("mine.toml");
-    fs::write(&profile, "mine").unwrap();
-    let words = [
-        "calibrate",
-        "atlas10k",
-        "absent.trace",
-        "--out",
-        "mine.toml",
-    ];
-    let answer = traxtent_in(folder.path(), &words);
-    assert_eq!(answer.status, 2, "{}", answer.err);
-    assert!(
-        answer
-            .err
-            .contains("mine.toml: already exists; use --force"),
-        "{}",
-        answer.err
-    );
-    assert_eq!(fs::read_to_string(&profile).unwrap(), "mine");
+    let at = folder.path();
+    let text = "[geometry]\nsurfaces = 1\n";
+    fs::write(at.join("mine.toml"), text).unwrap();
+    fs::create_dir(at.join("dir")).unwrap();
+    for (out, status, says) in [
+        ("mine.toml", 2, "mine.toml: already exists; use --force"),
+        ("none/new.toml", 3, "none/new.toml: cannot be created: "),
+        ("dir", 3, "dir: "),
+        ("-", 2, "/dev/stdout writes to standard output"),
+    ] {
+        let words = ["calibrate", "atlas10k", "absent.trace", "--out", out];
+        let answer = traxtent_in(at, &words);
+        assert_eq!(answer.status, status, "{}", answer.err);
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+    assert_eq!(fs::read_to_string(at.join("mine.toml")).unwrap(), text);
+    assert_eq!(fs::read_dir(at).unwrap().count(), 2);
 }
 
 /// If a trace has requests for several devices but there is one drive, are the devices of the trace

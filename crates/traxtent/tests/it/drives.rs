@@ -153,6 +153,52 @@ fn convert_keeps_files() {
     );
 }
 
+/// Does `--force` replace only an empty file or a profile? Does a symbolic link stay, and is the
+/// profile written to its target, which must not exist without `--force`?
+#[test]
+fn convert_replaces_only_profiles() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let convert = |out: &str, more: &[&str]| {
+        traxtent_in(
+            at,
+            &[&["convert", "atlas10k", "--out", out][..], more].concat(),
+        )
+    };
+    for text in ["text of the user\n", "[package]\nname = \"a\"\n", "\0\0"] {
+        fs::write(at.join("file"), text).unwrap();
+        for answer in [convert("file", &[]), convert("file", &["--force"])] {
+            let says = "traxtent: --out file: exists and is not a profile; name another file\n";
+            assert_eq!((answer.status, answer.err.as_str()), (2, says));
+        }
+        assert_eq!(fs::read_to_string(at.join("file")).unwrap(), text);
+    }
+    fs::write(at.join("file"), "").unwrap();
+    fs::create_dir(at.join("dir")).unwrap();
+    symlink("../file", at.join("dir/inner")).unwrap();
+    symlink("dir/inner", at.join("link")).unwrap();
+    symlink("dir/new", at.join("dangling")).unwrap();
+    for (link, target) in [("link", "file"), ("dangling", "dir/new")] {
+        let before = fs::read(at.join(target)).ok();
+        let answer = convert(link, &[]);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        let says = format!("{link}: already exists; use --force to replace it\n");
+        assert!(answer.err.ends_with(&says), "{}", answer.err);
+        assert_eq!(fs::read(at.join(target)).ok(), before, "{link}");
+        for _ in 0..2 {
+            let answer = convert(link, &["--force"]);
+            assert_eq!(answer.status, 0, "{}", answer.err);
+            assert!(at.join(link).is_symlink(), "{link}");
+            let written = fs::symlink_metadata(at.join(target)).unwrap();
+            assert!(written.is_file() && written.len() > 1000, "{link}");
+        }
+    }
+    let answer = convert("/dev/stdout", &[]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.out.contains("\n[geometry]\n"), "{}", answer.out);
+}
+
 /// Can a new drive be used immediately? Is a new drive refused if its file exists or its name is a
 /// path? Can a minimal profile be used in a file without an extension?
 #[test]
