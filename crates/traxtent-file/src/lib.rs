@@ -33,7 +33,9 @@ pub use extents::{FileExtent, file_extents};
 pub use forecast::{Forecast, forecast};
 pub use place::{DrivePiece, FileSystem, TrackedDrive, device_of};
 pub use read::TrackReader;
-pub use realign::{Outcome, RealignOptions, RealignReport, obstacle, realign, space_obstacle};
+pub use realign::{
+    Outcome, RealignOptions, RealignReport, extra_obstacle, obstacle, realign, space_obstacle,
+};
 pub use summary::{PieceKind, Summary, summarize};
 
 #[cfg(doctest)]

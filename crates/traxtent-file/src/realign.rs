@@ -111,6 +111,10 @@ pub fn realign(
     if plan.blocks() == Blocks(0) {
         return Ok(Outcome::Aligned);
     }
+    let wanted_bytes = plan.blocks().0 * system.block_bytes;
+    if let Some(why) = extra_obstacle(wanted_bytes, partition, system.block_bytes, options) {
+        return Ok(Outcome::LeftAlone(why));
+    }
     mover.run(plan, progress).map_err(failed("move"))?;
     file.sync_all().map_err(failed("write"))?;
     let report = mover.finish();
@@ -124,6 +128,7 @@ pub fn realign(
 pub(crate) struct Mover<'a> {
     file: &'a File,
     block_bytes: u64,
+    options: RealignOptions,
     pool: Pool,
     report: RealignReport,
     /// The number of bytes that have moved since the last commit.
@@ -160,6 +165,7 @@ impl<'a> Mover<'a> {
         Ok(Mover {
             file,
             block_bytes,
+            options: options.clone(),
             pool: Pool::new(folder, partition.clone(), block_bytes, extra)?,
             report: RealignReport::default(),
             unsynced_bytes: 0,
@@ -195,7 +201,8 @@ impl<'a> Mover<'a> {
                             } else {
                                 None
                             };
-                            let why = shortage.unwrap_or_else(|| {
+                            let why = shortage.or_else(|| self.extra_obstacle(wanted));
+                            let why = why.unwrap_or_else(|| {
                                 "no further track is free as a whole".to_owned()
                             });
                             self.report.ended_early = Some(why);
@@ -228,6 +235,12 @@ impl<'a> Mover<'a> {
                 }
             }
         }
+    }
+
+    /// Returns why the limit of temporary space prevents the moves of `wanted_bytes`, if it does.
+    fn extra_obstacle(&self, wanted_bytes: u64) -> Option<String> {
+        let partition = self.pool.supply.partition();
+        extra_obstacle(wanted_bytes, partition, self.block_bytes, &self.options)
     }
 
     /// Gives the held space back, and returns the report.
@@ -401,6 +414,25 @@ pub fn space_obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>
     crate::pool::shortage(&folder, system.block_bytes).map_err(failed)
 }
 
+/// Returns the reason why the permitted temporary space is too small to move any of `wanted_bytes`,
+/// if it is. [`Forecast::wanted_bytes`](crate::Forecast::wanted_bytes) is the value for a file.
+///
+/// Wherever the kernel allocates twice the blocks of the longest track, a whole track is among them.
+pub fn extra_obstacle(
+    wanted_bytes: u64,
+    partition: &Partition,
+    block_bytes: u64,
+    options: &RealignOptions,
+) -> Option<String> {
+    let sectors = partition.map().runs().map(|(sectors, _)| sectors).max()?;
+    let track_bytes = u64::from(sectors.div_ceil(partition.block_sectors())) * block_bytes;
+    let least = wanted_bytes.min(2 * track_bytes);
+    let most = options.extra_bytes_max;
+    (most < least).then(|| {
+        format!("temporary space of {most} bytes is too small; use --extra {least} or more")
+    })
+}
+
 /// Opens a file for exchanges, or returns the reason why it must be left alone.
 fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileError> {
     let failed = |what: &'static str| {
@@ -430,6 +462,7 @@ fn open(path: &Path, system: &FileSystem) -> Result<Result<File, String>, FileEr
         Ok(file) => File::from(file),
         Err(Errno::TXTBSY) => return Ok(Err("it is a program that is running, or swap".into())),
         Err(Errno::PERM) => return Ok(Err("it is immutable or append-only".into())),
+        Err(Errno::ROFS) => return Ok(Err("its file system is mounted read-only".into())),
         Err(error) => return Err(failed("open")(error.into())),
     };
     let flags = ioctl_getflags(&file).map_err(|error| failed("examine")(error.into()))?;

@@ -138,6 +138,27 @@ mod tests {
         parsed.err().map(|error| error.to_string())
     }
 
+    /// Is a negative number refused by the option's parser, with what it expects, and not taken for
+    /// an option?
+    #[test]
+    fn negative_numbers() {
+        for (line, expected) in [
+            ("plan video atlas10k2 --bitrate -4Mb/s", "such as 4Mb/s"),
+            ("plan video atlas10k2 --bitrate -4", "such as 4Mb/s"),
+            ("file allocate a --map m --size -1", "expected"),
+            ("file allocate a --map m --size -1G", "expected"),
+            ("volume copies create --copies -1 --map m a", "such as 2"),
+        ] {
+            let error = usage_error(line).expect("it is negative");
+            let (first, _) = error.split_once('\n').unwrap();
+            assert!(
+                first.starts_with("error: invalid value '-"),
+                "{line}: {error}"
+            );
+            assert!(first.contains(expected), "{line}: {error}");
+        }
+    }
+
     /// Do options that take a size accept the same forms? If they refuse one, do they name the
     /// accepted forms or values?
     #[test]

@@ -50,7 +50,7 @@ struct VideoArgs {
     #[arg(value_name = "DRIVE", help = TARGET_HELP)]
     target: String,
     /// The bit rate of a stream: 4Mb/s, 500kB/s
-    #[arg(long, value_name = "RATE", value_parser = parse::bitrate)]
+    #[arg(long, value_name = "RATE", value_parser = parse::bitrate, allow_hyphen_values = true)]
     bitrate: BitRate,
     /// The total number of streams
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]

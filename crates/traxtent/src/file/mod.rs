@@ -97,7 +97,7 @@ struct AllocateArgs {
     /// The file to create
     file: PathBuf,
     /// The size of the file
-    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, allow_hyphen_values = true)]
     size: u64,
     #[command(flatten)]
     moving: MoveArgs,

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use traxtent_file::{
-    FileExtent, Outcome, RealignOptions, RealignReport, Summary, file_extents, forecast, obstacle,
-    space_obstacle, summarize,
+    FileExtent, Outcome, RealignOptions, RealignReport, Summary, extra_obstacle, file_extents,
+    forecast, obstacle, space_obstacle, summarize,
 };
 use traxtent_io::device::Interrupt;
 use traxtent_io::ext4::free_ranges;
+use traxtent_units::Count;
 
 use super::show::{json_of, percent};
 use super::subject::{FileSystems, failure, files_below};
@@ -62,11 +63,11 @@ pub(super) fn allocate(args: &AllocateArgs) -> Result<()> {
     let mut out = output::stdout();
     writeln!(
         out,
-        "{}: {} allocated, {} on whole tracks, in {} pieces",
+        "{}: {} allocated, {} on whole tracks, in {}",
         args.file.display(),
         bytes(summary.bytes),
         percent(summary.whole_bytes, summary.bytes),
-        summary.pieces
+        Count(summary.pieces, "piece")
     )?;
     output::finish(out)?;
     if let Some(why) = &report.ended_early {
@@ -85,20 +86,27 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
     let stop = catch()?;
     if !args.dry_run {
         let mut tested = BTreeSet::new();
-        for path in &files {
+        for file in &files {
             // A file may have been removed in the meantime.
-            if path.exists() {
-                check_map(&args.moving, &mut systems, path, &mut tested)?;
+            if file.path.exists() {
+                match check_map(&args.moving, &mut systems, &file.path, &mut tested) {
+                    Err(_) if file.is_gone() => {}
+                    checked => checked?,
+                }
             }
         }
     }
     let mut rows = Vec::new();
-    let mut unmoved = 0;
-    for path in &files {
-        let result = match unsuitable(path)? {
-            Some(why) => FileResult::left_alone(path, why),
-            None if args.dry_run => predict(path, &mut systems)?,
-            None => move_file(path, args, &mut systems, &stop)?,
+    let (mut unmoved, mut gone) = (0, 0);
+    for file in &files {
+        let result = match realign_file(&file.path, args, &mut systems, &stop) {
+            Err(_) if file.is_gone() => None,
+            Ok(result) if result.left_alone.is_some() && file.is_gone() => None,
+            result => Some(result?),
+        };
+        let Some(result) = result else {
+            gone += 1;
+            continue;
         };
         unmoved += u32::from(!result.is_complete());
         if args.moving.json {
@@ -123,7 +131,7 @@ pub(super) fn realign(args: &RealignArgs) -> Result<()> {
         0 => Ok(()),
         count => Err(Failure::Finding(format!(
             "{count} of {} could not be moved, or only in part",
-            traxtent_units::Count(files.len() as u64, "file")
+            Count(files.len() - gone, "file")
         ))),
     }
 }
@@ -210,6 +218,20 @@ impl FileResult {
     }
 }
 
+/// Moves a file, or with `--dry-run` predicts the result.
+fn realign_file(
+    path: &Path,
+    args: &RealignArgs,
+    systems: &mut FileSystems,
+    stop: &Interrupt,
+) -> Result<FileResult> {
+    match unsuitable(path)? {
+        Some(why) => Ok(FileResult::left_alone(path, why)),
+        None if args.dry_run => predict(path, args, systems),
+        None => move_file(path, args, systems, stop),
+    }
+}
+
 /// Returns the reason why a path is not opened, if any. Opening a pipe would wait for its writer.
 fn unsuitable(path: &Path) -> Result<Option<&'static str>> {
     match fs::metadata(path) {
@@ -262,7 +284,7 @@ fn move_file(
 }
 
 /// Returns the best possible result of a realignment.
-fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
+fn predict(path: &Path, args: &RealignArgs, systems: &mut FileSystems) -> Result<FileResult> {
     let fail = |error| Failure::file(path, &error);
     let before = match measure_movable(path, systems)? {
         Ok(before) => before,
@@ -276,7 +298,11 @@ fn predict(path: &Path, systems: &mut FileSystems) -> Result<FileResult> {
     }
     let free = free_ranges(&file).map_err(fail)?;
     let planned = forecast(&extents, &partition, system.block_bytes, &free);
-    if planned.wanted_bytes > 0
+    let (wanted, block) = (planned.wanted_bytes, system.block_bytes);
+    if let Some(why) = extra_obstacle(wanted, &partition, block, &options(&args.moving)) {
+        return Ok(FileResult::left_alone(path, &why));
+    }
+    if wanted > 0
         && let Some(why) = space_obstacle(path, system).map_err(failure)?
     {
         return Ok(FileResult::left_alone(path, &why));

@@ -26,25 +26,14 @@ const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 pub(super) fn run(args: &ShowArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.map.maps)?;
     let mut compared = BTreeSet::new();
-    let mut found = Vec::new();
-    let paths = files_below(&args.paths)?;
-    for path in &paths {
-        let fail = |error| Failure::file(path, &error);
-        if !std::fs::metadata(path).map_err(fail)?.is_file() {
-            return Err(Failure::at(path.display(), "not a regular file"));
+    let (mut found, mut left_out) = (Vec::new(), 0);
+    for file in files_below(&args.paths)? {
+        match examine(&file.path, &mut systems, &mut compared) {
+            Ok(Some(summary)) => found.push((file.path.display().to_string(), summary)),
+            Ok(None) => left_out += 1,
+            Err(_) if file.is_gone() => {}
+            Err(error) => return Err(error),
         }
-        warn_of_other_drives(&mut systems, path, &mut compared)?;
-        let (system, drives) = systems.of(path)?;
-        let file = File::open(path).map_err(fail)?;
-        let extents = match file_extents(&file) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                warn(format!("{}: left out: {error}", path.display()));
-                continue;
-            }
-            extents => extents.map_err(fail)?,
-        };
-        let summary = summarize(&extents, system, drives).map_err(failure)?;
-        found.push((path.display().to_string(), summary));
     }
     if args.json {
         let rows: Vec<Value> = found
@@ -52,16 +41,39 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
             .map(|(name, summary)| json_of(name, summary))
             .collect();
         output::json(&rows)?;
-    } else if !found.is_empty() || paths.is_empty() {
+    } else if !found.is_empty() || left_out == 0 {
         print(&found)?;
     }
-    match paths.len() - found.len() {
+    match left_out {
         0 => Ok(()),
         left_out => Err(Failure::Finding(format!(
             "{left_out} of {} left out",
-            traxtent_units::Count(paths.len() as u64, "file")
+            traxtent_units::Count(found.len() + left_out, "file")
         ))),
     }
+}
+
+/// Measures a file; `None`, with a warning, if its file system does not support that.
+fn examine(
+    path: &Path,
+    systems: &mut FileSystems,
+    compared: &mut BTreeSet<PathBuf>,
+) -> Result<Option<Summary>> {
+    let fail = |error| Failure::file(path, &error);
+    if !std::fs::metadata(path).map_err(fail)?.is_file() {
+        return Err(Failure::at(path.display(), "not a regular file"));
+    }
+    warn_of_other_drives(systems, path, compared)?;
+    let (system, drives) = systems.of(path)?;
+    let file = File::open(path).map_err(fail)?;
+    let extents = match file_extents(&file) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            warn(format!("{}: left out: {error}", path.display()));
+            return Ok(None);
+        }
+        extents => extents.map_err(fail)?,
+    };
+    Ok(Some(summarize(&extents, system, drives).map_err(failure)?))
 }
 
 /// Prints the table and the bars.

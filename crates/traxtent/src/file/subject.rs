@@ -134,6 +134,10 @@ impl NamedMap {
     fn load(text: &str) -> Result<NamedMap> {
         let (device, name) = match text.split_once('=') {
             Some((device, name)) if Path::new(device).exists() => (Some(device.into()), name),
+            Some((device, _)) if device.starts_with("/dev/") && !Path::new(text).exists() => {
+                let what = format!("there is no device {device}");
+                return Err(Failure::at(format!("--map {text}"), what));
+            }
             _ => (None, text),
         };
         let subject = Subject::load(name)?;
@@ -163,9 +167,26 @@ fn at(path: &Path, error: &io::Error) -> Failure {
     Failure::file(path, error)
 }
 
+/// A file that the user has named, or that was found in a named directory.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    pub(super) path: PathBuf,
+    is_named: bool,
+}
+
+impl FoundFile {
+    /// Returns whether the file was found in a directory and has been removed since. Others use the
+    /// file system meanwhile, so this is no fault. A file that the user has named is missed.
+    pub(super) fn is_gone(&self) -> bool {
+        !self.is_named
+            && fs::symlink_metadata(&self.path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// Returns the named files, and the files in named directories and below, without crossing to other
 /// file systems. A file with several names is returned once.
-pub(super) fn files_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(super) fn files_below(paths: &[PathBuf]) -> Result<Vec<FoundFile>> {
     let mut found = Vec::new();
     let mut known = BTreeSet::new();
     for named in paths {
@@ -175,14 +196,18 @@ pub(super) fn files_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         while let Some(path) = waiting.pop() {
             let fail = |error| Failure::file(&path, &error);
             // Symbolic links are followed only if `paths` names them.
-            let meta = if waiting.is_empty() && path.as_path() == named {
+            let is_named = waiting.is_empty() && path.as_path() == named;
+            let meta = if is_named {
                 fs::metadata(&path)
             } else {
                 fs::symlink_metadata(&path)
             };
-            let meta = meta.map_err(fail)?;
+            let Some(meta) = unless_gone(meta, is_named).map_err(fail)? else {
+                continue;
+            };
             if meta.is_dir() && meta.dev() == top.dev() {
-                let entries = fs::read_dir(&path).map_err(fail)?;
+                let entries = unless_gone(fs::read_dir(&path), is_named).map_err(fail)?;
+                let entries = entries.into_iter().flatten();
                 let mut entries = entries
                     .map(|entry| entry.map(|entry| entry.path()))
                     .collect::<Result<Vec<_>, _>>()
@@ -193,9 +218,17 @@ pub(super) fn files_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             } else if (meta.is_file() && meta.dev() == top.dev() || !top.is_dir())
                 && known.insert((meta.dev(), meta.ino()))
             {
-                found.push(path);
+                found.push(FoundFile { path, is_named });
             }
         }
     }
     Ok(found)
+}
+
+/// Returns `None` for what was found in a directory and has been removed since.
+fn unless_gone<T>(result: io::Result<T>, is_named: bool) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if !is_named && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }

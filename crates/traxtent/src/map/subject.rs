@@ -1,16 +1,18 @@
 //! The subjects of `traxtent map`: a drive, or a map in a file.
 
 use std::borrow::Cow;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::Target as _;
-use traxtent_run::{NamedDrive, Target, read_map};
+use traxtent_run::{NamedDrive, Target, input, read_map};
 use traxtent_sim::SimTarget;
 
-use crate::failure::Result;
+use crate::content::known_content;
+use crate::failure::{Failure, Result};
 use crate::machine::load;
 
 /// A drive, or a map.
@@ -24,10 +26,11 @@ pub(crate) enum Subject {
 impl Subject {
     /// Loads a target of `traxtent map`.
     pub(crate) fn load(text: &str) -> Result<Subject> {
-        if let Target::File(path) = Target::parse(text)?
-            && let Some(map) = read_map(&path)?
-        {
-            return Ok(Subject::Map(text.to_owned(), Box::new(map)));
+        if let Target::File(path) = Target::parse(text)? {
+            if let Some(map) = read_map(&path)? {
+                return Ok(Subject::Map(text.to_owned(), Box::new(map)));
+            }
+            refuse_binary(&path)?;
         }
         Ok(Subject::Drive(load(text)?.only_drive()?))
     }
@@ -63,6 +66,22 @@ impl Subject {
             Subject::Map(_, file) => Cow::Borrowed(file),
         }
     }
+}
+
+/// Refuses a file that is no text, such as an image of a disk. It can be too long to be read as a
+/// profile.
+fn refuse_binary(path: &Path) -> Result<()> {
+    let mut file = input::open(path)?;
+    let start = file
+        .fill_buf()
+        .map_err(|error| Failure::file(path, &error))?;
+    if !start.contains(&0) {
+        return Ok(());
+    }
+    let holds = known_content(path).map(|content| format!(" (it holds {content})"));
+    let what = "is neither a track map nor a profile of a drive";
+    let what = format!("{what}{}", holds.unwrap_or_default());
+    Err(Failure::at(path.display(), what))
 }
 
 fn of_model(drive: &NamedDrive) -> MapFile {

@@ -120,12 +120,126 @@ fn refusals_say_why() {
 
     disk.unmount();
     disk.mount("ro").unwrap();
-    let answer = disk.realign(&["file"]);
-    let says = format!("{name}: cannot open: Read-only file system");
-    assert_refused(&answer, 3, &says);
+    let mut dry_run = Command::new(TRAXTENT);
+    dry_run.args(["file", "realign", "--dry-run", "--map", MAP]);
+    dry_run.arg(&path);
+    let says = format!("{name}: left alone: its file system is mounted read-only\n");
+    for answer in [said(dry_run), disk.realign(&["file"])] {
+        let answer = (answer.status, answer.out);
+        assert_eq!(answer, (Some(1), says.clone()));
+    }
     assert_eq!(file_extents(&File::open(&path).unwrap()).unwrap(), places);
     assert_content(&path, &content, "at the end");
     disk.assert_clean();
+}
+
+/// If `--extra` is too small for a whole track, do a forecast and a run name the least that works,
+/// and does it work? Is the file left alone otherwise?
+#[test]
+fn too_little_temporary_space() {
+    needs_mounts!();
+    eprintln!("seed {SEED}");
+    let mut disk = Disk::new(96);
+    let path = disk.path("file");
+    let content = fragmented(&path, BYTES, &mut Rng::new(SEED));
+    let run = |extra: &str, more: &[&str]| {
+        let mut command = realign_command(std::slice::from_ref(&path), MAP);
+        command.args(["--extra", extra]).args(more);
+        said(command)
+    };
+    // 528 sectors, the longest track, are 66 blocks.
+    let least = 2 * 66 * 4096;
+    let says = format!(
+        "{}: left alone: temporary space of {} bytes is too small; use --extra {least} or more\n",
+        path.display(),
+        least - 1
+    );
+    let places = file_extents(&File::open(&path).unwrap()).unwrap();
+    let (enough, less) = (least.to_string(), (least - 1).to_string());
+    for more in [&["--dry-run"][..], &[]] {
+        let answer = run(&less, more);
+        assert_eq!((answer.status, answer.out), (Some(1), says.clone()));
+    }
+    assert_eq!(file_extents(&File::open(&path).unwrap()).unwrap(), places);
+    for more in [&["--dry-run"][..], &[]] {
+        let answer = run(&enough, more);
+        assert_eq!(answer.status, Some(0), "{answer:?}");
+    }
+    assert_ne!(file_extents(&File::open(&path).unwrap()).unwrap(), places);
+    assert_content(&path, &content, "at the end");
+    disk.assert_clean();
+}
+
+/// Files and directories are removed while `show` and `realign` walk through the directory above
+/// them. Do both go on without them? Is a named file that is missing an error?
+#[test]
+fn files_that_disappear() {
+    needs_mounts!();
+    let mut disk = Disk::new(64);
+    let top = disk.path("top");
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("stays"), [1; 4096]).unwrap();
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                let folder = top.join(format!("folder-{number}"));
+                fs::create_dir(&folder).unwrap();
+                for file in 0..20 {
+                    fs::write(folder.join(file.to_string()), [2; 4096]).unwrap();
+                }
+                fs::remove_dir_all(&folder).unwrap();
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let _stop = Stop(&ended);
+        for _ in 0..testkit::repeats(30).min(300) {
+            for verb in [&["show"][..], &["realign", "--dry-run"]] {
+                let mut command = Command::new(TRAXTENT);
+                command.arg("file").args(verb).args(["--map", MAP]);
+                let answer = said({
+                    command.arg(&top);
+                    command
+                });
+                assert_eq!(answer.status, Some(0), "{verb:?}: {answer:?}");
+                assert!(answer.out.contains("top/stays"), "{answer:?}");
+            }
+        }
+    });
+    let mut named = Command::new(TRAXTENT);
+    named.args(["file", "show", "--map", MAP]);
+    named.args([&top, &disk.path("absent")]);
+    assert_eq!(said(named).status, Some(3));
+    disk.assert_clean();
+}
+
+/// Is a map refused by name that is an image, or that is for a device which does not exist?
+#[test]
+fn maps_that_are_none() {
+    needs_mounts!();
+    let disk = Disk::new(96);
+    let path = disk.path("file");
+    fs::write(&path, [1; 4096]).unwrap();
+    let image = disk.outside("image").display().to_string();
+    let absent = format!("/dev/no-such-device={MAP}");
+    for (map, says) in [
+        (
+            &image,
+            format!(
+                "{image}: is neither a track map nor a profile of a drive (it holds an ext file system)"
+            ),
+        ),
+        (
+            &absent,
+            format!("--map {absent}: there is no device /dev/no-such-device"),
+        ),
+    ] {
+        let mut command = Command::new(TRAXTENT);
+        command.args(["file", "show", "--map", map]).arg(&path);
+        assert_refused(&said(command), 2, &says);
+    }
 }
 
 /// If the drive's size or serial number is not that in the map, does `show` print its figures with
