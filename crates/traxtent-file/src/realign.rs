@@ -417,7 +417,8 @@ pub fn space_obstacle(path: &Path, system: &FileSystem) -> Result<Option<String>
 /// Returns the reason why the permitted temporary space is too small to move any of `wanted_bytes`,
 /// if it is. [`Forecast::wanted_bytes`](crate::Forecast::wanted_bytes) is the value for a file.
 ///
-/// Wherever the kernel allocates twice the blocks of the longest track, a whole track is among them.
+/// Wherever the kernel allocates twice the blocks of the longest track, a whole track is among
+/// them.
 pub fn extra_obstacle(
     wanted_bytes: u64,
     partition: &Partition,

@@ -35,8 +35,8 @@ impl MapFile {
         header.file(&mut lines)
     }
 
-    /// Reads a map file from a stream. If the stream does not begin like a map file, its rest is not
-    /// read.
+    /// Reads a map file from a stream. If the stream does not begin like a map file, its rest is
+    /// not read.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read), and an error if the stream cannot be read or has

@@ -171,6 +171,11 @@ fn refusals() {
     );
     fs::write(at.join("none"), "no map").unwrap();
     refused(at, "create --copies 1 --map none disk", 2, "none: ");
+    fs::write(at.join("long"), "traxtent track map 1\n").unwrap();
+    let long = File::options().append(true).open(at.join("long")).unwrap();
+    long.set_len((256 << 20) + 1).unwrap();
+    let says = "long: is longer than 268435456 bytes\n";
+    refused(at, "create --copies 1 --map long disk", 2, says);
     File::create(at.join("small"))
         .unwrap()
         .set_len(8 << 20)
@@ -181,6 +186,10 @@ fn refusals() {
         2,
         "map: the map is of a drive with ",
     );
+    let words = "volume create --level raid-0 --map /dev/zero --map /dev/zero disk small";
+    let answer = traxtent_in(at, &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    assert!(answer.err.contains("is not a track map"), "{}", answer.err);
     for (copies_of, with) in [
         ("3", "3 partitions per track: expected"),
         ("-1", "expected a number of replicas, such as 2"),
