@@ -681,7 +681,11 @@ impl<'a> RecipeBuilder<'a> {
         let mut commands = Vec::new();
         if self.want.raid.is_some() {
             let why = "already exists; stop this array, or change the name in this script";
-            commands.push(format!("test ! -e {ARRAY} || {}", refuse(ARRAY, why)));
+            // A node can exist without an array.
+            commands.push(format!(
+                "! mdadm --detail {ARRAY} >/dev/null 2>&1 || {}",
+                refuse(ARRAY, why)
+            ));
         }
         if self.want.lvm {
             let why = "a volume group of this name already exists; rename it, or change the name in this script";

@@ -253,7 +253,7 @@ fn a_map_of_a_part() {
     assert!(!whole.out.contains("not used"), "{}", whole.out);
     let sizes = map
         .tracks
-        .iter()
+        .tracks()
         .take(100)
         .map(|track| track.sectors.0 as u32);
     let tracks = traxtent_map::TrackMap::from_sizes(sizes);

@@ -485,11 +485,20 @@ fn names_in_use() {
     let arguments = ["plan", "stack", "instant", "--for", "fs=xfs,raid=1"];
     let devices = ["--device", "/dev/sdy", "--device", "/dev/sdz"];
     let script = prints(&[&arguments[..], &devices].concat());
-    let mut shell = Command::new("sh");
-    let ran = shell.args(["-c", &script.replace("/dev/md0", &used)]);
-    let ran = ran.output().unwrap();
-    let err = String::from_utf8_lossy(&ran.stderr);
-    assert!(err.starts_with(&says), "{err}");
+    for (exit, says) in [
+        (0, "/dev/md0: already exists; "),
+        (1, "/dev/sdy: there is no such block device"),
+    ] {
+        program(
+            "mdadm",
+            &format!("test \"$*\" = '--detail /dev/md0' && exit {exit}"),
+        );
+        let mut shell = Command::new("sh");
+        let ran = shell.args(["-c", &script]).env("PATH", &search);
+        let ran = ran.output().unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert!(err.starts_with(says), "{err}");
+    }
 }
 
 /// Is a line break in a path part of a comment?
