@@ -258,7 +258,7 @@ impl<'a> RecipeBuilder<'a> {
         let site = self
             .properties
             .site(self.want.tracks, can_list_blocks.then_some(block));
-        let site = site.ok_or_else(|| StackPlanError::TooSmall {
+        let site = site.ok_or(StackPlanError::TooSmall {
             lbns: self.properties.lbns,
         })?;
         if self.want.table == Table::Mbr && site.lbns.end.0 > 1 << 32 {
