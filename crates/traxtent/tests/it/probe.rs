@@ -209,10 +209,15 @@ fn failed_after_the_search() {
     file.complete = false;
     let checkpoint = folder.path().join("hp-c2247.checkpoint");
     fs::write(&checkpoint, file.to_text()).unwrap();
+    // A directory that is missing is noticed before the search.
     let answer = probe(&["--resume", "--profile", "missing/a.toml"]);
+    let says = "traxtent: missing/a.toml: cannot be created: there is no directory missing\n";
+    assert_eq!((answer.status, answer.err.as_str()), (3, says));
+    assert!(checkpoint.exists());
+    let answer = probe(&["--resume", "--profile", "/dev/full"]);
     assert_eq!(answer.status, 3, "{}", answer.err);
     let says = "hp-c2247.checkpoint has the tracks; to continue: traxtent probe hp-c2247 \
-                --algorithm walk --resume --profile missing/a.toml";
+                --algorithm walk --resume --profile /dev/full";
     assert!(answer.err.contains(says), "{}", answer.err);
     assert!(checkpoint.exists());
     let answer = probe(&["--resume", "--profile", "a.toml"]);
