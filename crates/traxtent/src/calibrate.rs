@@ -10,13 +10,12 @@ use traxtent_calibrate::{
 };
 use traxtent_model::profile::Profile;
 use traxtent_run::validation::ClassVerdict;
-use traxtent_run::{Machine, TracePlan, simulation_error, trace_error};
+use traxtent_run::{Machine, OutputFormat, TracePlan, simulation_error, trace_error};
 
 use crate::drives::{check_new, commented, write_new};
 use crate::failure::{Failure, Result, be_quiet};
 use crate::machine::{Printer, TARGET_HELP, load};
 use crate::output;
-use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse::output_file;
 use crate::progress::Progress;

@@ -4,11 +4,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use traxtent_run::OutputFormat;
+
 use crate::drives::{commented, write_new};
 use crate::failure::{Result, be_quiet};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
-use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::parse::output_file;
 

@@ -12,12 +12,11 @@ use serde_json::json;
 use traxtent_io::AtomicFile;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
-use traxtent_run::Target;
+use traxtent_run::{OutputFormat, Target};
 
 use crate::failure::{Failure, Result};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
-use crate::output_format::OutputFormat;
 use crate::overwrite;
 use crate::profile_schema;
 use crate::table::{Side, Table};
