@@ -184,7 +184,7 @@ mod tests {
     /// Are the formats told apart, and are images and other texts refused?
     #[test]
     fn formats_by_their_first_bytes() {
-        let examples: [(OutputFormat, &[u8]); 11] = [
+        let examples: [(OutputFormat, &[u8]); 12] = [
             (OutputFormat::BlockList, b"4711\n4712\n"),
             (OutputFormat::Map, b"traxtent track map 1\n"),
             (OutputFormat::Page, b"<!DOCTYPE html>\n<html>"),
