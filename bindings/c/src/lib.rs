@@ -261,8 +261,8 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
 /// is text in TOML, with times since the disk's clock was 0. The text is copied. A fault whose time
 /// has passed occurs as soon as the disk is used.
 ///
-/// Returns `TRAXTENT_INVALID` if the text is not a scenario, or names sectors that the disk does not
-/// have. The faults that were scheduled before then remain.
+/// Returns `TRAXTENT_INVALID` if the text is not a scenario, or names sectors that the disk does
+/// not have. The faults that were scheduled before then remain.
 ///
 /// # Safety
 /// `scenario` must be a C string.

@@ -215,9 +215,9 @@ impl Disk {
 
     /// Writes whole sectors from ``lbn``. With ``fua``, they are durable when this returns.
     ///
-    /// ``data`` is ``bytes``, or any other object with the buffer protocol, which is copied. Returns
-    /// the response time in milliseconds. Raises ``InputError`` unless ``data`` has a whole number
-    /// of sectors.
+    /// ``data`` is ``bytes``, or any other object with the buffer protocol, which is copied.
+    /// Returns the response time in milliseconds. Raises ``InputError`` unless ``data`` has a whole
+    /// number of sectors.
     #[pyo3(signature = (lbn, data, *, fua=false))]
     fn write(
         &self,
@@ -305,8 +305,8 @@ impl Disk {
     ///
     /// ``name`` and the fields are those of ``traxtent fault``: ``disk.fault("latent-error",
     /// lbn=100, sectors=8)``, ``disk.fault("lying-flush", for_="10ms")``. A field that is a keyword
-    /// of Python has a ``_`` at its end. Times are texts with a unit, such as ``"10ms"``. The book's
-    /// page "Injecting faults" lists the fields.
+    /// of Python has a ``_`` at its end. Times are texts with a unit, such as ``"10ms"``. The
+    /// book's page "Injecting faults" lists the fields.
     ///
     /// Returns the effect of a power cut, and ``None`` for other faults.
     #[pyo3(signature = (name, **fields))]

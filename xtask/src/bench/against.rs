@@ -14,8 +14,8 @@ use super::nbd::median;
 use crate::shell;
 
 /// Builds the benchmark `bench` of `package`, of `commit` and of this checkout, and runs each
-/// `rounds` times with `arguments`, alternately. For each rate in `unit` that they print, prints both medians, and the
-/// median and the range of the rounds' ratios.
+/// `rounds` times with `arguments`, alternately. For each rate in `unit` that they print, prints
+/// both medians, and the median and the range of the rounds' ratios.
 pub(super) fn run(
     package: &str,
     bench: &str,

@@ -365,8 +365,8 @@ fn moves_one_after_the_other() {
     }
 }
 
-/// If the last partition fills the drive, do the partitions before it wait for it, instead of becoming
-/// shorter? Is the space before the first one used, for all of them?
+/// If the last partition fills the drive, do the partitions before it wait for it, instead of
+/// becoming shorter? Is the space before the first one used, for all of them?
 #[test]
 fn which_partition_moves_first() {
     let sfdisk = testkit::tool!("sfdisk");

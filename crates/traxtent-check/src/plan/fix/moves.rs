@@ -2,9 +2,9 @@
 //! forward into their own space.
 //!
 //! If several misaligned partitions follow one another without space between them, the last one
-//! moves first if there is space after it; else the first one, if there is space before it. The last
-//! one moves far enough to make room for the others. Without any space, only the last one has to
-//! become shorter.
+//! moves first if there is space after it; else the first one, if there is space before it. The
+//! last one moves far enough to make room for the others. Without any space, only the last one has
+//! to become shorter.
 
 use super::blocks::BLOCK_BYTES;
 use super::devices::device;
