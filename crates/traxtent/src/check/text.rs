@@ -1,6 +1,7 @@
 //! The text that `traxtent check` prints: measurements, and a picture of the stack with its
 //! findings.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use traxtent_check::layers::{Disk, MediaKind, PartitionRole, SizeSource, Unknown};
@@ -50,8 +51,9 @@ pub(super) fn report(stack: &Stack, rows: &[ReportRow]) -> String {
     if !rows.is_empty() {
         text.push('\n');
     }
+    let mut costs = HashSet::new();
     for row in rows {
-        write_finding(&mut text, row);
+        write_finding(&mut text, row, &mut costs);
     }
     let _ = writeln!(text, "\n{}", counts(SeverityCounts::of(rows)));
     text
@@ -87,7 +89,9 @@ fn counts(tally: SeverityCounts) -> String {
     )
 }
 
-fn write_finding(text: &mut String, row: &ReportRow) {
+/// Writes a finding in words. The figures of a cost that are among the `costs` already written are
+/// not repeated.
+fn write_finding(text: &mut String, row: &ReportRow, costs: &mut HashSet<String>) {
     let ReportRow { finding, fix, cost } = row;
     let _ = writeln!(
         text,
@@ -103,10 +107,10 @@ fn write_finding(text: &mut String, row: &ReportRow) {
             } else {
                 ""
             };
-            let _ = writeln!(text, "         cost on {}{typical}:", cost.profile);
+            let mut figures = String::new();
             for item in &cost.items {
                 let _ = writeln!(
-                    text,
+                    figures,
                     "           {}: {:.2} ms instead of {:.2} ms ({:+.0} %)",
                     item.load.name(),
                     item.actual_ms,
@@ -114,6 +118,13 @@ fn write_finding(text: &mut String, row: &ReportRow) {
                     // Rounding could leave a negative zero.
                     item.percent().round() + 0.0
                 );
+            }
+            let _ = write!(text, "         cost on {}{typical}:", cost.profile);
+            if costs.contains(&figures) {
+                text.push_str(" the same figures as above\n");
+            } else {
+                let _ = write!(text, "\n{figures}");
+                costs.insert(figures);
             }
         }
         Err(why) if finding.severity > Severity::Info => {

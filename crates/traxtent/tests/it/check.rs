@@ -296,6 +296,18 @@ fn costs() {
     }
 }
 
+/// Are the figures of equal costs printed once?
+#[test]
+fn equal_costs() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[34, 16_386]).unwrap();
+    let text = traxtent(&["check", path.to_str().unwrap()]).out;
+    assert_eq!(text.matches("small random writes: ").count(), 1, "{text}");
+    let again = "cost on toshiba-p300, a typical drive: the same figures as above\n";
+    assert_eq!(text.matches(again).count(), 1, "{text}");
+}
+
 /// Runs a shell script in a directory, with a modelled drive as a block device in `$loop`. Returns
 /// its output, or an error if the host lacks the tools or the permission, or if the script fails.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
