@@ -10,10 +10,10 @@
 use std::collections::VecDeque;
 
 use super::extraction::ProbeError;
-use super::median::upper_median;
 use super::method::{QualifiedMethod, TimingMethod, qualify};
 use super::target::{Target, TargetError};
 use traxtent_units::request::Timing;
+use traxtent_units::stats::upper_median;
 use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime, Span};
 

@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::target::Defects;
-use super::track_address::{TrackAddress, track_of};
-use traxtent_model::geometry::Place;
+use traxtent_model::geometry::{Place, TrackAddress};
 
 /// The slots that a drive lists as bad.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +97,7 @@ impl DefectLists {
         let Some(first) = place.slot.checked_add(1) else {
             return &[];
         };
-        let following = self.within(track_of(place), first..u32::MAX);
+        let following = self.within(place.track(), first..u32::MAX);
         let row = following
             .iter()
             .zip(first..)
@@ -108,7 +107,7 @@ impl DefectLists {
 
     /// Returns the consecutive bad slots directly before a place.
     pub(super) fn before(&self, place: Place) -> &[Place] {
-        let ahead = self.within(track_of(place), 0..place.slot);
+        let ahead = self.within(place.track(), 0..place.slot);
         let row = ahead.iter().rev().zip((0..place.slot).rev());
         let row = row.take_while(|(b, k)| b.slot == *k).count();
         &ahead[ahead.len() - row..]
@@ -126,5 +125,5 @@ impl DefectLists {
 }
 
 fn are_in_a_row(one: &Place, other: &Place) -> bool {
-    track_of(*one) == track_of(*other) && one.slot.checked_add(1) == Some(other.slot)
+    one.track() == other.track() && one.slot.checked_add(1) == Some(other.slot)
 }

@@ -21,12 +21,12 @@
 //! commands.
 
 use super::extraction::ProbeError;
-use super::median::upper_median;
 use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution};
 use super::target::{Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::Timing;
 use traxtent_units::request::{Op, Request};
+use traxtent_units::stats::upper_median;
 use traxtent_units::{Lbn, SimTime, Span};
 
 /// A way to time sectors as they pass under the head.

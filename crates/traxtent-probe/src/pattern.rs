@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::track_address::TrackAddress;
+use traxtent_model::geometry::TrackAddress;
 use traxtent_units::{Cylinder, Surface};
 
 /// The slots of a track from the first to the last in use, including bad ones.

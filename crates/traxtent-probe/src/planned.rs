@@ -6,9 +6,8 @@ use std::ops::Range;
 use super::defect_lists::DefectLists;
 use super::extraction::ProbeError;
 use super::pattern::{PatternTrack, Slots, Step, step};
-use super::track_address::{are_neighbours, track_of};
 use super::translation::Translator;
-use traxtent_model::geometry::Place;
+use traxtent_model::geometry::{Place, TrackAddress};
 use traxtent_units::Surface;
 
 /// A predicted track.
@@ -125,7 +124,7 @@ impl PlannedTrack {
         if let Some(run) = before.bad_at_end() {
             let following = self.start + self.lead + run.len() as u64;
             if following < self.end()
-                && translator.place(following)?.map(track_of) != Some(self.track.home)
+                && translator.place(following)?.map(Place::track) != Some(self.track.home)
             {
                 return Ok(false);
             }
@@ -138,7 +137,7 @@ impl PlannedTrack {
             return Ok(true);
         }
         let last = translator.place(self.start - 1 - before.trail)?;
-        Ok(last.is_some_and(|place| track_of(place) == before.track.home))
+        Ok(last.is_some_and(|place| place.track() == before.track.home))
     }
 }
 
@@ -185,4 +184,8 @@ pub(super) fn tests(plan: &[PlannedTrack], good: usize, known: &mut TestedClasse
     tests.sort_unstable();
     tests.dedup();
     tests
+}
+/// Returns whether two tracks are adjacent.
+pub(super) fn are_neighbours(one: TrackAddress, other: TrackAddress) -> bool {
+    one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
 }

@@ -13,7 +13,6 @@ use std::ops::RangeInclusive;
 use super::defect_lists::DefectLists;
 use super::extraction::ProbeError;
 use super::target::{Defects, Target, TargetError};
-use super::track_address::track_of;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
@@ -48,7 +47,7 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
     rows.sort_unstable();
     rows.dedup();
     for (first, last) in rows {
-        let row = bad.within(track_of(first), first.slot..last.slot.saturating_add(1));
+        let row = bad.within(first.track(), first.slot..last.slot.saturating_add(1));
         let count = bad.remapped_among(row);
         found.extend(moved_from(target, &bad, first..=last, count)?);
     }
@@ -117,9 +116,9 @@ fn is_apart(
         return Ok(true);
     }
     let (one, next) = (target.translate(Lbn(one))?, target.translate(Lbn(next))?);
-    if track_of(one) != track_of(next) || one.slot >= next.slot {
+    if one.track() != next.track() || one.slot >= next.slot {
         return Ok(true);
     }
     let between = one.slot + 1..next.slot;
-    Ok(bad.within(track_of(one), between.clone()).len() < between.len())
+    Ok(bad.within(one.track(), between.clone()).len() < between.len())
 }

@@ -11,7 +11,7 @@
 
 use traxtent_units::turns::wrap;
 
-use super::median::ascending;
+use traxtent_units::stats::ascending;
 
 /// The shortest and the longest plausible revolution of a disk, in milliseconds: 20,000 and 2,000
 /// RPM.

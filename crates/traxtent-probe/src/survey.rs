@@ -13,12 +13,12 @@ use std::ops::Range;
 
 use super::clock::{Clock, MISSED_TURNS};
 use super::extraction::ProbeError;
-use super::median::upper_median;
 use super::target::Target;
 use traxtent_map::TrackMap;
 use traxtent_map::head::{PositioningCurve, Survey};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
+use traxtent_units::stats::upper_median;
 use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime};
 

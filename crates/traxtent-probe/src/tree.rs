@@ -45,11 +45,10 @@ use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::pattern::{Pattern, PatternTrack, Slots};
 use super::planned::{PlannedTrack, TestedClasses, tests};
 use super::target::Target;
-use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track, track_end};
 use super::translation::{TrackOutput, Translator};
 use traxtent_map::{Confirm, Region};
-use traxtent_model::geometry::Place;
+use traxtent_model::geometry::{Place, TrackAddress};
 
 /// The largest number of tracks in a jump.
 const REACH_MAX: usize = 1 << 18;
@@ -264,7 +263,7 @@ impl Tree<'_, '_, '_> {
         let at = self.translator.place(start)?;
         let as_planned = plan
             .first()
-            .filter(|plan| at.is_some_and(|at| track_of(at) == plan.track.home));
+            .filter(|plan| at.is_some_and(|at| at.track() == plan.track.home));
         let expected = match (as_planned, at) {
             (Some(plan), _) => Some(plan.sectors),
             (None, Some(at)) => {
@@ -277,7 +276,7 @@ impl Tree<'_, '_, '_> {
         let end = track_end(&mut self.translator, start, expected, Search::Near)?;
         let track = self.observed(start, end)?;
         let next = if end < self.translator.end {
-            self.translator.place(end)?.map(track_of)
+            self.translator.place(end)?.map(Place::track)
         } else {
             None
         };
@@ -305,7 +304,7 @@ impl Tree<'_, '_, '_> {
             _ => count,
         };
         Ok(Some(PatternTrack {
-            home: track_of(first),
+            home: first.track(),
             slots: Slots {
                 first: begin,
                 count,
@@ -320,17 +319,17 @@ impl Tree<'_, '_, '_> {
             self.translator.place(end - 1)?,
         );
         if let (Some(first), Some(last)) = ends
-            && track_of(first) == track_of(last)
+            && first.track() == last.track()
         {
             return Ok(Some((first, last)));
         }
         let middle = self
             .translator
             .place(start + (end - start) / 2)?
-            .map(track_of);
+            .map(Place::track);
         let mut on_track = |lbn| {
             let place = self.translator.place(lbn)?;
-            Ok::<_, ProbeError>(place.filter(|place| Some(track_of(*place)) == middle))
+            Ok::<_, ProbeError>(place.filter(|place| Some(place.track()) == middle))
         };
         let (mut first, mut last) = (None, None);
         for k in 0..REMAPPED_MAX.min(end - start) {

@@ -10,7 +10,6 @@
 
 use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::Target;
-use super::track_address::track_of;
 use super::track_end::{LbnPlace, Search, are_on_one_track, first_track, track_end};
 use super::translation::{TrackOutput, Translator};
 use traxtent_map::{Confirm, Region};
@@ -83,7 +82,7 @@ pub(super) fn has_size(
     let Some(next) = translator.place(end)? else {
         return Ok(false);
     };
-    if track_of(next) == track_of(last.place) {
+    if next.track() == last.place.track() {
         return Ok(false);
     }
     // The LBNs of bad slots directly after the last LBN may be remapped, even to where a track
@@ -96,5 +95,5 @@ pub(super) fn has_size(
         return Ok(true);
     }
     let after = translator.place(end + 1)?;
-    Ok(after.is_some_and(|after| track_of(after) == track_of(next) && after.slot > next.slot))
+    Ok(after.is_some_and(|after| after.track() == next.track() && after.slot > next.slot))
 }

@@ -116,6 +116,16 @@ pub struct Place {
     pub slot: u32,
 }
 
+/// A track as a drive addresses it.
+pub type TrackAddress = (Cylinder, Surface);
+
+impl Place {
+    /// Returns the track of this place.
+    pub fn track(self) -> TrackAddress {
+        (self.cylinder, self.surface)
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

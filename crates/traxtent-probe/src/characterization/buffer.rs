@@ -8,9 +8,9 @@ use super::reporter::Reporter;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
-use crate::median::median;
 use traxtent_map::MappedTrack;
 use traxtent_model::profile::{BusHold, CacheSpec, Delivery, ReadAhead, ReadAheadUntil, WriteBack};
+use traxtent_units::stats::median;
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::median::median;
+use traxtent_units::stats::median;
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
 /// One measured property of a drive.

@@ -9,9 +9,9 @@
 use super::measurement::{Estimate, wrapped};
 use super::stopwatch::{OFF_ANGLE_MS, Stopwatch, line};
 use crate::ProbeError;
-use crate::median::median;
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
+use traxtent_units::stats::median;
 use traxtent_units::turns::fraction;
 
 /// The number of reads that determine the angle of the second sector in [`min_time`].

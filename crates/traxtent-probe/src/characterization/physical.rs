@@ -24,10 +24,10 @@ use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
-use crate::median::median;
 use traxtent_map::MappedTrack;
 use traxtent_units::Lbn;
 use traxtent_units::request::Request;
+use traxtent_units::stats::median;
 
 /// The largest physical sector that is sought, in bytes.
 const PHYSICAL_BYTES_MAX: u32 = 4096;

@@ -10,9 +10,9 @@ use super::measurement::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time, min_time_again};
 use super::sector_grouping::SectorGrouping;
 use super::stopwatch::{STEADY_MS, Stopwatch};
-use crate::median::median;
 use crate::{ProbeError, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_units::stats::median;
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 

@@ -7,10 +7,10 @@
 
 use super::measurement::{Estimate, MEDIAN_TO_DEVIATION, wrapped};
 use super::sector_grouping::SectorGrouping;
-use crate::median::median;
 use crate::{ProbeError, Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
+use traxtent_units::stats::median;
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, SimTime};
 

@@ -8,9 +8,9 @@ use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::ProbeError;
-use crate::median::median;
 use traxtent_units::Lbn;
 use traxtent_units::request::{Op, Request};
+use traxtent_units::stats::median;
 
 /// The measured properties of writes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -29,12 +29,11 @@ mod zone;
 use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::planned::PlannedTrack;
 use super::target::Target;
-use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track};
 use super::translation::{TrackOutput, Translator};
 use super::walk::next_end;
 use traxtent_map::{Confirm, Region};
-use traxtent_model::geometry::{Place, Sparing};
+use traxtent_model::geometry::{Place, Sparing, TrackAddress};
 use zone::{PlanStart, SparingRule, Zone};
 
 /// The number of LBNs across the drive that are translated to count surfaces.
@@ -189,7 +188,7 @@ impl Dixtrac<'_, '_, '_> {
         if lbn >= self.translator.end {
             return Ok(None);
         }
-        Ok(self.translator.place(lbn)?.map(track_of))
+        Ok(self.translator.place(lbn)?.map(Place::track))
     }
 
     /// Walks to the first track of a cylinder and then over two cylinders, and finds the zone that
@@ -241,8 +240,7 @@ impl Dixtrac<'_, '_, '_> {
     fn expertise(&mut self, walked: &[WalkedTrack]) -> Result<Option<Zone>, ProbeError> {
         let bad = self.translator.bad();
         let whole = walked.iter().filter(|track| {
-            track_of(track.first) == track_of(track.last)
-                && bad.on(track_of(track.first)).is_empty()
+            track.first.track() == track.last.track() && bad.on(track.first.track()).is_empty()
         });
         let Some(slots) = whole.map(|track| track.last.slot + 1).max() else {
             return Ok(None);
@@ -316,7 +314,7 @@ impl Dixtrac<'_, '_, '_> {
         pairs.all(|(seen, planned)| {
             let is_defective = planned.has_defects();
             is_defective
-                || (track_of(seen.first) == planned.track.home
+                || (seen.first.track() == planned.track.home
                     && seen.end - seen.start == planned.sectors)
         })
     }

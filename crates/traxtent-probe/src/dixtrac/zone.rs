@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::super::defect_lists::DefectLists;
 use super::super::pattern::{PatternTrack, Slots};
 use super::super::planned::PlannedTrack;
-use super::super::track_address::track_of;
 use traxtent_model::geometry::{Place, Sparing};
 use traxtent_units::{Cylinder, Surface};
 
@@ -132,7 +131,7 @@ impl Zone {
             let begin = track as u64 * slots;
             let mut first = data.start.saturating_sub(begin).min(slots) as u32;
             let mut end = data.end.saturating_sub(begin).min(slots) as u32;
-            if let Some(place) = from.inside.filter(|place| track_of(*place) == at) {
+            if let Some(place) = from.inside.filter(|place| place.track() == at) {
                 begun = true;
                 first = first.max(place.slot);
             }

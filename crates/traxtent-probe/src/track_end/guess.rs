@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use super::{LbnPlace, Track};
 use crate::extraction::ProbeError;
-use crate::track_address::{are_neighbours, track_of};
+use crate::planned::are_neighbours;
 use traxtent_model::geometry::Place;
 
 /// The longest run of LBNs that may be remapped.
@@ -37,7 +37,7 @@ impl Track<'_, '_> {
         let Some(rest) = self.at(outside)?.filter(|_| run <= RUN_MAX) else {
             return Ok(None);
         };
-        let is_rest = if run == 1 && track_of(rest.place) == track_of(anchor.place) {
+        let is_rest = if run == 1 && rest.place.track() == anchor.place.track() {
             true
         } else if self.translator.has_list {
             let before = start
@@ -92,7 +92,7 @@ impl Track<'_, '_> {
             let Some(after) = self.translator.place(remapped.end)? else {
                 break;
             };
-            let breaks = track_of(after) != track_of(before) || after.slot < before.slot;
+            let breaks = after.track() != before.track() || after.slot < before.slot;
             if breaks
                 && self.expected != Some(remapped.end - self.start)
                 && self.is_track(remapped.clone(), next, Some(before), [last, Some(after)])?
@@ -140,7 +140,7 @@ impl Track<'_, '_> {
             return Ok(true);
         }
         let mut neighbours = neighbours.into_iter().flatten();
-        if !neighbours.any(|place| are_neighbours(track_of(first), track_of(place))) {
+        if !neighbours.any(|place| are_neighbours(first.track(), place.track())) {
             return Ok(false);
         }
         let end = u64::from(first.slot) + (run.end - run.start);
@@ -161,6 +161,6 @@ impl Track<'_, '_> {
         let is_full =
             lbn + 1 >= self.translator.end || !self.translator.bad().after(place).is_empty();
         let after = self.at(lbn + 1)?;
-        Ok(is_full || after.is_some_and(|after| track_of(after.place) == track_of(place)))
+        Ok(is_full || after.is_some_and(|after| after.place.track() == place.track()))
     }
 }

@@ -10,7 +10,6 @@
 mod guess;
 
 use super::extraction::ProbeError;
-use super::track_address::track_of;
 use super::translation::Translator;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
@@ -102,16 +101,16 @@ pub(super) fn are_on_one_track(
     let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
         return false;
     };
-    let track = track_of(one.place);
+    let track = one.place.track();
     let passed = one.place.slot..other.place.slot;
     // On a drive without lists, any slot may be bad.
-    track == track_of(other.place)
+    track == other.place.track()
         && (!translator.has_list || over <= translator.bad().within(track, passed).len() as u64)
 }
 
 /// Returns whether `next` is on the same track as `place` and after it.
 fn follows(place: Place, next: Place) -> bool {
-    track_of(place) == track_of(next) && place.slot < next.slot
+    place.track() == next.track() && place.slot < next.slot
 }
 
 /// A track whose end is sought.
@@ -259,7 +258,7 @@ impl Track<'_, '_> {
     ) -> Result<Option<LbnPlace>, ProbeError> {
         let bad = self.translator.bad();
         let after = last.slot.saturating_add(1)..u32::MAX;
-        let mut grown = bad.within(track_of(last), after.clone()).iter();
+        let mut grown = bad.within(last.track(), after.clone()).iter();
         let Some(first) = grown.find(|place| bad.is_remapped(**place)) else {
             return Ok(None);
         };
@@ -270,7 +269,7 @@ impl Track<'_, '_> {
         };
         let passed = after.start..next.place.slot;
         let resumes = follows(last, next.place)
-            && bad.remapped_among(bad.within(track_of(last), passed)) == remapped;
+            && bad.remapped_among(bad.within(last.track(), passed)) == remapped;
         Ok(Some(next).filter(|_| resumes))
     }
 

@@ -1,5 +1,5 @@
-//! Statistics of response times: means, confidence intervals, percentiles, breakdowns, and the
-//! distance between two distributions.
+//! Statistics of response times: means, medians, confidence intervals, percentiles, breakdowns, and
+//! the distance between two distributions.
 //!
 //! [`Moments`], [`ComponentMeans`] and [`Quantiles`] use bounded memory; the others need whole
 //! samples. No result depends on the order in which threads finish: counts and sums are added in
@@ -7,6 +7,7 @@
 
 mod demerit;
 mod interval;
+mod median;
 mod moments;
 mod quantiles;
 
@@ -14,5 +15,6 @@ pub use demerit::{
     DEMERIT_QUANTILES, NOISE_BLOCK, NOISE_SAMPLES, NoiseFloor, demerit, demerit_binned, noise_floor,
 };
 pub use interval::{ConfidenceInterval, ConfidenceLevel};
+pub use median::{ascending, median, upper_median};
 pub use moments::{ComponentMeans, Moments};
 pub use quantiles::{QUANTILE_ERROR, Quantiles, SAMPLES_EXACT};

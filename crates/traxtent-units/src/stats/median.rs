@@ -1,7 +1,7 @@
-//! Medians of measured times and angles.
+//! Medians of small samples.
 
 /// Returns the values in ascending order.
-pub(crate) fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+pub fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values
@@ -11,7 +11,7 @@ pub(crate) fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
 ///
 /// # Panics
 /// Panics if there are no values.
-pub(crate) fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let values = ascending(values.iter().copied());
     let half = values.len() / 2;
     if values.len() % 2 == 1 {
@@ -23,7 +23,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 
 /// Returns the median, or the upper of the two middle values, which is always a measured value;
 /// `None` if there are no values.
-pub(crate) fn upper_median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub fn upper_median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values = ascending(values);
     values.get(values.len() / 2).copied()
 }
