@@ -1,9 +1,7 @@
 //! Parameters of a system outside its disks that change nothing here: warnings about those that
 //! would change something in DiskSim.
 
-use traxtent_model::profile::nearest_name;
-
-use super::known::warning_of_unknown;
+use super::known::{no_parameter, warning_of_unknown};
 use super::params::{Block, Document};
 
 /// A parameter of a block outside the disks.
@@ -46,6 +44,25 @@ const DRIVER: &str = "disksim_iodriver";
 const PROCESSES: &str = "disksim_pf";
 const TRACES: &str = "disksim_iosim";
 const WORKLOAD: &str = "disksim_synthio";
+const GENERATOR: &str = "disksim_synthgen";
+
+/// All parameters of a generator (`src/modules/disksim_synthgen.modspec` in DiskSim 4.0).
+const GENERATOR_KEYS: &[&str] = &[
+    "Storage capacity per device",
+    "devices",
+    "Blocking factor",
+    "Probability of sequential access",
+    "Probability of local access",
+    "Probability of read access",
+    "Probability of time-critical request",
+    "Probability of time-limited request",
+    "Time-limited think times",
+    "General inter-arrival times",
+    "Sequential inter-arrival times",
+    "Local inter-arrival times",
+    "Local distances",
+    "Sizes",
+];
 
 /// The parameters of these kinds of blocks (`src/modules/*.modspec` in DiskSim 4.0).
 const PARAMETERS: &[SystemParameter] = &[
@@ -141,15 +158,16 @@ fn warn_of_block(block: &Block, warnings: &mut Vec<String>) {
                 }
             }
             Some(_) => {}
-            None => {
-                let hint = nearest_name(key, of_kind().map(|one| one.key));
-                let hint = hint.map(|near| format!("; did you mean \"{near}\"?"));
-                warnings.push(format!(
-                    "{place}: \"{key}\" of {} is not modelled{}",
-                    unused.block,
-                    hint.unwrap_or_default()
-                ));
+            None if unused.block == GENERATOR => {
+                warnings.push(no_parameter(&unused, GENERATOR_KEYS.iter().copied()));
             }
+            None if of_kind().next().is_some() => {
+                warnings.push(no_parameter(&unused, of_kind().map(|one| one.key)));
+            }
+            None => warnings.push(format!(
+                "{place}: \"{key}\" of {} is not modelled",
+                unused.block
+            )),
         }
     }
 }
@@ -189,7 +207,7 @@ mod tests {
         assert_eq!(
             warnings("disksim_bus B { Arbitraton time = 5 }"),
             [
-                "f:1: \"Arbitraton time\" of disksim_bus is not modelled; did you mean \"Arbitration time\"?"
+                "f:1: \"Arbitraton time\" is not a parameter of disksim_bus; it is ignored; did you mean \"Arbitration time\"?"
             ]
         );
     }

@@ -94,7 +94,9 @@ pub(super) fn warning_of_unknown(unused: &Unused) -> Option<String> {
     (!is_known).then(|| no_parameter(unused, known.iter().copied()))
 }
 
-fn no_parameter(unused: &Unused, known: impl Iterator<Item = &'static str>) -> String {
+/// Returns the warning about a parameter that DiskSim does not have in a block, with the nearest of
+/// the `known` ones.
+pub(super) fn no_parameter(unused: &Unused, known: impl Iterator<Item = &'static str>) -> String {
     let Unused {
         block,
         key,

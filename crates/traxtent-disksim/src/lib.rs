@@ -17,6 +17,7 @@ mod drive;
 mod ignored;
 mod known;
 mod layout;
+mod names;
 mod parameter_source;
 mod params;
 mod required;

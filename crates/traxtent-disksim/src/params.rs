@@ -56,6 +56,8 @@ pub enum Entry {
         names: Vec<String>,
         /// The name of the block of which they are instances.
         of: String,
+        /// The file.
+        file: Rc<str>,
         /// The line.
         line: u32,
     },
@@ -539,6 +541,7 @@ impl Parser<'_> {
             return Ok(Entry::Instances {
                 names,
                 of,
+                file: at.file,
                 line: at.line,
             });
         }
@@ -573,7 +576,8 @@ impl Parser<'_> {
     ) -> Result<Block, ParamError> {
         let shown = name.clone().unwrap_or_else(|| kind.clone());
         self.parameters(kind, name, at).map_err(|error| {
-            if *error.file == *at.file || self.lexer.is_within(&at.file) {
+            let is_here = *error.file == *at.file || self.lexer.is_within(&at.file);
+            if is_here || self.lexer.include_failed() {
                 return error;
             }
             at.error(format!(

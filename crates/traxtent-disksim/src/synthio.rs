@@ -67,7 +67,7 @@ fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, P
     for node in block.require_list("devices")? {
         numbers.extend_from_slice(&devices(node)?);
     }
-    let probability = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
+    let probability = |key: &str| block.require_f64(key);
     Ok(SynthioGenerator {
         devices: numbers,
         device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,

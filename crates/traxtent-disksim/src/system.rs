@@ -3,6 +3,7 @@
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::ignored::warn_of_ignored;
 use super::known::warning_of_unused;
+use super::names::warn_of_unknown_names;
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use super::required::{BUS_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
@@ -129,6 +130,7 @@ pub fn load_system(
     let (synthio, synthio_places) = synthio.unzip();
     let devices = loader.device_maps(&names)?;
     let buses = loader.shared_buses(&disks)?;
+    warn_of_unknown_names(&document, &mut loader.warnings);
     warn_of_ignored(&document, only.is_none(), &mut loader.warnings);
     Ok(System {
         devices,

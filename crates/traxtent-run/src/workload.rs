@@ -1,6 +1,7 @@
 //! WORKLOAD arguments: the name of a trace, a line of the workload grammar, or the name of a TOML
 //! file with the same keys.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -188,6 +189,8 @@ pub struct Trace {
     returned: u64,
     /// The number of records for devices that the DiskSim parameters do not map.
     misplaced: u64,
+    /// The first devices that were excluded.
+    others: BTreeSet<u32>,
 }
 
 impl Trace {
@@ -237,6 +240,7 @@ impl Trace {
             several: Vec::new(),
             returned: 0,
             misplaced: 0,
+            others: BTreeSet::new(),
         }
     }
 
@@ -248,7 +252,8 @@ impl Trace {
         self
     }
 
-    /// Excludes all devices except `device`, which becomes device 0. `None` excludes none.
+    /// Excludes all devices except `device`. `None` excludes none. If there is only one drive, it
+    /// serves the device, whatever its number.
     #[must_use]
     pub fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
@@ -283,7 +288,20 @@ impl Trace {
         let responses = responses.map(|warning| warning.to_string());
         let order = self.reader.order_warning();
         let order = order.map(|warning| warning.to_string());
-        let doubts = [gaps, responses, order].into_iter().flatten();
+        let absent = self
+            .only
+            .filter(|_| self.returned == 0 && self.misplaced == 0);
+        let absent = absent.map(|only| {
+            let others: Vec<String> = self.others.iter().map(u32::to_string).collect();
+            match others.is_empty() {
+                true => format!("has no request of device {only}"),
+                false => format!(
+                    "has no request of device {only}, but of {}",
+                    others.join(", ")
+                ),
+            }
+        });
+        let doubts = [gaps, responses, order, absent].into_iter().flatten();
         doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
     }
 
@@ -326,11 +344,12 @@ impl Trace {
             .system
             .as_ref()
             .map_or(&[][..], |system| &system.devices);
-        let drive = match (self.only, maps) {
-            (Some(only), _) if only == device => 0,
-            (Some(_), _) => return None,
-            (None, []) => device,
-            (None, maps) => maps.iter().find(|map| map.trace_device == device)?.disk,
+        if self.only.is_some_and(|only| only != device) {
+            return None;
+        }
+        let drive = match maps {
+            [] => device,
+            maps => maps.iter().find(|map| map.trace_device == device)?.disk,
         };
         self.several.get(drive as usize).map(String::as_str)
     }
@@ -358,17 +377,22 @@ impl Iterator for Trace {
                 Ok(record) => record,
                 Err(error) => return Some(Err(error)),
             };
+            if self.only.is_some_and(|only| only != record.device) {
+                if self.others.len() < DEVICES_NOTED {
+                    self.others.insert(record.device);
+                }
+                continue;
+            }
             match (self.only, &self.system) {
-                (Some(only), _) if record.device != only => continue,
-                (Some(_), _) => record.device = 0,
-                (None, Some(system)) => match system.map_record(record) {
+                (Some(_), _) if self.several.is_empty() => record.device = 0,
+                (_, Some(system)) => match system.map_record(record) {
                     Some(placed) => record = placed,
                     None => {
                         self.misplaced += 1;
                         continue;
                     }
                 },
-                (None, None) => {
+                (_, None) => {
                     if let Some(first) = &mut self.sole {
                         let first = *first.get_or_insert(record.device);
                         if record.device != first {

@@ -307,6 +307,10 @@ impl StackTarget {
         let mut numbers = Vec::new();
         let mut places: Vec<(&Path, Storage)> = Vec::new();
         for (index, path) in paths.iter().enumerate() {
+            if path.is_file() {
+                let why = "is a file, not a device; attach each image with `losetup --find --show`, and name the loop devices";
+                return Err(Failure::at(path.display(), why));
+            }
             let number = block_device(path);
             if paths[..index].contains(path) || number.is_some() && numbers.contains(&number) {
                 let why = "is named twice; name each disk once";

@@ -44,7 +44,10 @@ fn values() {
         .map(|u| (u.key, u.line))
         .collect();
     assert_eq!(unused, [("k1".to_string(), 4)]);
-    let Entry::Instances { names, of, line } = &document.entries[1] else {
+    let Entry::Instances {
+        names, of, line, ..
+    } = &document.entries[1]
+    else {
         panic!()
     };
     assert_eq!(

@@ -239,7 +239,7 @@ impl FindingContext<'_> {
         }
         let (_, layer, _) = self.partition()?;
         let place = layer.on.first()?;
-        let forward = self.common_lines(layer)?.forward;
+        let forward = self.forward(layer)?;
         if forward == 0 || !self.inherits_misalignment(layer) {
             return None;
         }

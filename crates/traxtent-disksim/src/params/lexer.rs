@@ -67,6 +67,8 @@ pub(super) struct Lexer<'a> {
     included: usize,
     /// The file and line at which the last text ended.
     last: (Rc<str>, u32),
+    /// Whether a file could not be included.
+    include_failed: bool,
 }
 
 /// Returns the path of a file that `from` refers to as `name`.
@@ -92,7 +94,13 @@ impl<'a> Lexer<'a> {
             stack: vec![text],
             sources,
             last: (file, 1),
+            include_failed: false,
         }
+    }
+
+    /// Returns whether an error was that a file could not be included.
+    pub(super) fn include_failed(&self) -> bool {
+        self.include_failed
     }
 
     /// Returns whether a file that was begun has not ended.
@@ -126,7 +134,8 @@ impl<'a> Lexer<'a> {
             let Some(Token::Word(name)) = text.token() else {
                 return Err(lexeme.error("a file name must follow \"source\""));
             };
-            self.include(&lexeme, &name)?;
+            self.include(&lexeme, &name)
+                .inspect_err(|_| self.include_failed = true)?;
         }
     }
 
@@ -211,6 +220,17 @@ impl Text {
 mod tests {
     use super::super::Document;
     use super::*;
+
+    /// If a file that is included after a block is missing, is that the error, and not the block?
+    #[test]
+    fn missing_files_are_named() {
+        let source = |file: &str| match file {
+            "a" => Ok(b"disksim_disk A {\nB = 1 }\n".to_vec()),
+            _ => Err("No such file".to_owned()),
+        };
+        let error = Document::parse("0", b"source a\nsource b", &source).unwrap_err();
+        assert_eq!(error.to_string(), "0:2: source b: No such file");
+    }
 
     /// Can included files be nested as deep as the error states, and not deeper?
     #[test]

@@ -165,28 +165,54 @@ impl CutSampler {
         let place = rng.below(units + 1);
         let at = |n: u64| self.tearing_unit.units(range.clone()).nth(n as usize);
         let boundary = at(place).map_or(range.end, |unit| unit.start);
+        let mut left: Vec<Range<u64>> = Vec::new();
         match rng.below(3) {
-            0 => some(range.start..boundary),
-            1 => some(boundary..range.end),
+            0 => left.push(range.start..boundary),
+            1 => left.push(boundary..range.end),
             _ => {
-                let mut left: Vec<Range<u64>> = Vec::new();
-                for unit in self.tearing_unit.units(range) {
+                for unit in self.tearing_unit.units(range.clone()) {
                     match left.last_mut() {
                         _ if rng.chance(0.5) => {}
                         Some(last) if last.end == unit.start => last.end = unit.end,
                         _ => left.push(unit),
                     }
                 }
-                left
             }
         }
+        left.retain(|part| !part.is_empty());
+        // A write of one unit cannot be torn. Whether a write is lost was drawn above.
+        if left.is_empty() {
+            left.push(range);
+        }
+        left
     }
 }
 
-fn some(range: Range<u64>) -> Vec<Range<u64>> {
-    if range.is_empty() {
-        Vec::new()
-    } else {
-        vec![range]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are writes of one unit, which cannot be torn, lost with the probability of their cut: none or
+    /// almost none of them by one cut in ten, and almost all by another?
+    #[test]
+    fn losses_of_cuts() {
+        let tearing_unit = TearingUnit {
+            unit: 4096,
+            first: 0,
+        };
+        let lost = |seed| {
+            let mut sampler = CutSampler::new(seed, tearing_unit);
+            for write in 0..100 {
+                let whole = 4096 * write..4096 * (write + 1);
+                sampler.of(std::slice::from_ref(&whole));
+            }
+            assert_eq!(sampler.cut.torn, 0);
+            sampler.cut.lost
+        };
+        let cuts: Vec<u64> = (0..1000).map(lost).collect();
+        let share = |range: Range<u64>| cuts.iter().filter(|lost| range.contains(lost)).count();
+        for decile in [0..10, 45..55, 91..101] {
+            assert!((60..140).contains(&share(decile.clone())), "{decile:?}");
+        }
     }
 }

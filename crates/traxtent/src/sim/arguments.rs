@@ -9,7 +9,8 @@ use crate::failure::{Failure, Result};
 /// The options. A command flattens them into its own.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TraceArguments {
-    /// Replay only the requests of this device of a trace
+    /// Replay only the requests of this device of a trace, on the drive of this number or, if there
+    /// is only one drive, on that
     #[arg(long, value_name = "NUMBER")]
     device: Option<u32>,
     /// The trace's format, if it is not detected automatically

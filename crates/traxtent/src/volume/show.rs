@@ -261,6 +261,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             }
         )?,
     }
+    let is_degraded = status.members.iter().any(|one| one.state == "failed");
     for member in &status.members {
         let path = member.path.as_ref();
         // Nothing is known of the device of a member that was not given.
@@ -279,7 +280,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             write!(out, ", has not responded for {seconds} s")?;
         }
         writeln!(out)?;
-        for line in superblock_lines(member) {
+        for line in superblock_lines(member, is_degraded) {
             writeln!(out, "    {line}")?;
         }
     }
@@ -395,8 +396,9 @@ fn space_lines(status: &VolumeStatus) -> Vec<String> {
     lines
 }
 
-/// Returns lines on the problems with a member's superblocks, and on the remedy.
-fn superblock_lines(member: &MemberStatus) -> Vec<String> {
+/// Returns lines on the problems with a member's superblocks, and on the remedy. In a degraded
+/// volume, `scrub` has nothing to compare the member's data with, and the member is needed.
+fn superblock_lines(member: &MemberStatus, is_degraded: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(both) = &member.superblocks {
         for (name, one) in ["first", "second"].iter().zip(both) {
@@ -411,6 +413,7 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
             Some(what) => format!(
                 "a superblock was missing or damaged, and the device holds {what}; if the device has been reused, omit it: `repair-superblocks` and `rebuild` overwrite that content"
             ),
+            None if is_degraded => "a superblock was missing or damaged, and while other members are missing, nothing can confirm the data; if this is the right device, run `repair-superblocks`, then `rebuild` the missing members".to_owned(),
             None => "a superblock was missing or damaged; run `scrub`; if the data is good, run `repair-superblocks`, otherwise `fail` and rebuild the member".to_owned(),
         });
     }

@@ -599,6 +599,11 @@ fn refusals() {
         ),
         (&["./nothing.img"], 3, "nothing.img"),
         (
+            &["atlas10k2", "--device", tiny],
+            2,
+            "is a file, not a device; attach each image with `losetup",
+        ),
+        (
             &[tiny],
             2,
             "tiny.img: has 1 sector, too few for a partition",

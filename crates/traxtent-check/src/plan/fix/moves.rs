@@ -21,7 +21,7 @@ const SHORTENED_SECTORS: u64 = 8;
 impl FindingContext<'_> {
     /// Returns the positions at which a partition would begin on all grids of its drive; `None` if
     /// none is found.
-    pub(super) fn common_lines(&self, partition: &Layer) -> Option<CommonLines> {
+    fn common_lines(&self, partition: &Layer) -> Option<CommonLines> {
         let stack = self.stack;
         let (id, _) = stack
             .iter()
@@ -118,6 +118,16 @@ impl FindingContext<'_> {
             commands: vec![format!(
                 "echo ',{sectors}' | sfdisk -N {number} {device} && echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
             )],
+        })
+    }
+
+    /// Returns the distance in bytes by which a misaligned partition is to move forward; 0 if it is
+    /// aligned, and `None` if no aligned position is found.
+    pub(super) fn forward(&self, partition: &Layer) -> Option<u64> {
+        let lines = self.common_lines(partition)?;
+        Some(match lines.forward {
+            0 => 0,
+            _ => self.forward_with_room(partition, lines),
         })
     }
 
