@@ -192,8 +192,8 @@ impl CutSampler {
 mod tests {
     use super::*;
 
-    /// Are writes of one unit, which cannot be torn, lost with the probability of their cut: none or
-    /// almost none of them by one cut in ten, and almost all by another?
+    /// Are writes of one unit, which cannot be torn, lost with the probability of their cut: none
+    /// or almost none of them by one cut in ten, and almost all by another?
     #[test]
     fn losses_of_cuts() {
         let tearing_unit = TearingUnit {
