@@ -240,6 +240,8 @@ void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
 
 // Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+// After a power cut with a time (`for=`), requests fail with `TRAXTENT_GONE`, without taking any
+// time, until it has passed: call `traxtent_sleep`.
 //
 // Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
 // have, and `TRAXTENT_FAILED` if a bad sector cannot be moved to a spare. Errors of a power cut

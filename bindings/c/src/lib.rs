@@ -237,6 +237,8 @@ pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
 }
 
 /// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+/// After a power cut with a time (`for=`), requests fail with `TRAXTENT_GONE`, without taking any
+/// time, until it has passed: call `traxtent_sleep`.
 ///
 /// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
 /// have, and `TRAXTENT_FAILED` if a bad sector cannot be moved to a spare. Errors of a power cut

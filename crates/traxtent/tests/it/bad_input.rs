@@ -26,7 +26,8 @@ Generators = [ disksim_synthgen {{
 devices = [ d ],
 Storage capacity per device = {capacity},
 Blocking factor = 8,
-Probability of local access = {local},
+Probability of local access = {local}, Probability of sequential access = 0, Probability of read access = 0,
+Probability of time-critical request = 0, Probability of time-limited request = 0,
 Time-limited think times = [ normal, 30.0, 100.0 ],
 General inter-arrival times = [ exponential, 0.0, 25.0 ],
 Sequential inter-arrival times = [ normal, 0.0, 0.0 ],
@@ -604,6 +605,8 @@ Time scale for overheads = 1.0 }
 instantiate [ bus0 ] as B
 instantiate [ disk0 ] as D
 topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] ]
+disksim_iodriver V { type = 1 }
+instantiate [ driver0 ] as V
 ";
     let run = |model: &str, drive: &str| {
         fs::write(folder.path().join("d.model"), model).unwrap();
