@@ -1,5 +1,5 @@
-//! Names in a parameter file that refer to nothing. DiskSim ends at them; here, what they belong to
-//! is missing in the system, which a warning says.
+//! Names in a parameter file that refer to nothing. A warning says that what they belong to is
+//! missing in the system.
 
 use std::collections::BTreeSet;
 
