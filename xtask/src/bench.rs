@@ -67,7 +67,15 @@ enum Subject {
     /// Time to check a stack of eight layers
     Check,
     /// Time of a clean release build with two jobs
-    Build,
+    Build {
+        /// Alternate with builds of COMMIT, and print the ratios
+        #[arg(long, value_name = "COMMIT")]
+        against: Option<String>,
+        /// How often each of the two is built
+        #[arg(long, value_name = "N", default_value_t = 3, requires = "against")]
+        #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+        rounds: usize,
+    },
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -87,7 +95,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Files(chosen) => return files::run(options.seed, chosen),
         Subject::Volume(chosen) => return volume::run(options.seed, chosen),
         Subject::Check => check::run()?,
-        Subject::Build => build::run()?,
+        Subject::Build {
+            against: Some(commit),
+            rounds,
+        } => build::compare(commit, *rounds)?,
+        Subject::Build { .. } => build::run()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,13 +24,7 @@ pub(super) fn run(
     arguments: &[String],
     unit: &str,
 ) -> Result<()> {
-    let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;
-    let folder = shell::target_dir().join("against").join(&commit);
-    if !folder.exists() {
-        let mut git = Command::new("git");
-        git.args(["worktree", "add", "--detach", "--quiet"]);
-        shell::run(git.arg(&folder).arg(&commit))?;
-    }
+    let (commit, folder) = checkout(commit)?;
     let sides = [
         (folder.clone(), folder.join("target")),
         (shell::root().to_owned(), shell::target_dir()),
@@ -68,6 +62,19 @@ pub(super) fn run(
         );
     }
     Ok(())
+}
+
+/// Checks `commit` out below the target directory, unless it is there, and returns its short name
+/// and the directory.
+pub(super) fn checkout(commit: &str) -> Result<(String, PathBuf)> {
+    let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;
+    let folder = shell::target_dir().join("against").join(&commit);
+    if !folder.exists() {
+        let mut git = Command::new("git");
+        git.args(["worktree", "add", "--detach", "--quiet"]);
+        shell::run(git.arg(&folder).arg(&commit))?;
+    }
+    Ok((commit, folder))
 }
 
 /// Builds a benchmark of a checkout, with its functions in the random order of `seed`, and returns
