@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use traxtent_check::plan::fix::quoted;
-use traxtent_check::plan::recipe::{Recipe, Step};
+use traxtent_check::plan::recipe::{Recipe, StackPlanError, Step};
 use traxtent_check::plan::stack_spec::{GRAMMAR, Table};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
@@ -104,9 +104,9 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         Some(folder) => absolute(&folder.join(LIST)),
         None => LIST.to_owned(),
     };
-    let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
-        .map_err(|error| Failure::at(&args.target, error))?;
     place.check_devices(args)?;
+    let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
+        .map_err(|error| place.refused(args, &error))?;
     recipe.notes.extend(smallest);
     place.set_up(&devices, &mut recipe);
     let contents = place.contents(args);
@@ -343,6 +343,19 @@ impl StackTarget {
                 check_unused(Path::new(path)).map_err(|refusal| Failure::input(refusal.to_string()))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns why there is no plan. Only a single image can be the target.
+    fn refused(&self, args: &StackArgs, error: &StackPlanError) -> Failure {
+        match (&self.node, error) {
+            (Node::Image(_), StackPlanError::Devices { disks, .. }) if args.device.is_empty() => {
+                let why = format!(
+                    "is one image, and the stack needs {disks} disks; attach each image with `losetup --find --show`, and name each loop device with --device"
+                );
+                Failure::at(&args.target, why)
+            }
+            _ => Failure::at(&args.target, error),
         }
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -47,8 +47,8 @@ class Verdict:
     measured_mean_ms: float
     noise_p95_ms: float
     noise_median_ms: float
-    hits: Mapping[str, Any] | None
-    classes: tuple[Mapping[str, Any], ...]
+    hits: Mapping[str, Any] | None = field(repr=False)
+    classes: tuple[Mapping[str, Any], ...] = field(repr=False)
 
 
 def validate(

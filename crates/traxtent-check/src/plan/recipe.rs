@@ -138,7 +138,7 @@ pub enum StackPlanError {
         lbns: u64,
     },
     /// The number of device names differs from the number of drives.
-    #[error("the number of disks needed is {disks}, but the number of devices named is {named}")]
+    #[error("the stack needs {}, but {named} named; name each with --device", Count(*disks, "disk"), named = if *named == 1 { "1 is".to_owned() } else { format!("{named} are") })]
     Devices {
         /// The number of drives that the stack needs.
         disks: u32,

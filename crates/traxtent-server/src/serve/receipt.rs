@@ -48,6 +48,9 @@ pub struct Receipt {
     pub reads: u64,
     /// The writes among these, including requests to write zeros.
     pub writes: u64,
+    /// The writes among these with forced unit access (FUA), which must reach the media.
+    #[serde(default)]
+    pub fua_writes: u64,
     /// The flushes among these.
     pub flushes: u64,
     /// The number of failed requests. Of the other figures, only `storage_errors` counts them.
@@ -314,6 +317,7 @@ impl ResponseTimes {
 #[derive(Debug, Default)]
 pub(super) struct ReceiptStatistics {
     operations: [OperationTimes; Operation::COUNT],
+    fua_writes: u64,
     errors: u64,
     storage_errors: u64,
     storage_error: Option<String>,
@@ -346,6 +350,9 @@ impl ReceiptStatistics {
         let Some(kind) = Kind::of(completion) else {
             return;
         };
+        if let Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } = completion.command {
+            self.fua_writes += u64::from(fua);
+        }
         let wait = completion.breakdown.queue;
         self.starved += u64::from(wait > STARVED);
         self.longest_wait = self.longest_wait.max(wait);
@@ -414,6 +421,7 @@ impl ReceiptStatistics {
             requests,
             reads: reads.count(),
             writes: writes.count(),
+            fua_writes: self.fua_writes,
             flushes: flushes.count(),
             errors: self.errors,
             storage_errors: self.storage_errors,
@@ -603,9 +611,13 @@ impl Receipt {
             (0, 0) => "requests    none".to_owned(),
             (0, errors) => format!("requests    none completed, {errors} failed"),
             (requests, errors) => format!(
-                "requests    {requests} ({}, {}, {}), {errors} failed",
+                "requests    {requests} ({}, {}{}, {}), {errors} failed",
                 Count(self.reads, "read"),
                 Count(self.writes, "write"),
+                match self.fua_writes {
+                    0 => String::new(),
+                    some => format!(" ({some} with FUA)"),
+                },
                 match self.flushes {
                     1 => "1 flush".to_owned(),
                     flushes => format!("{flushes} flushes"),
@@ -667,7 +679,7 @@ impl Receipt {
         } else {
             format!("verdict     {verdict}: {}", self.reasons.join("; "))
         });
-        if self.verdict != ReceiptVerdict::NothingToJudge {
+        if self.verdict == ReceiptVerdict::NotTrustworthy {
             lines.push(format!("bounds      {}", self.bounds));
         }
         lines.extend(self.notes.iter().map(|note| format!("notes       {note}")));

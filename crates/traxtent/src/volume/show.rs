@@ -266,7 +266,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         let path = member.path.as_ref();
         // Nothing is known of the device of a member that was not given.
         let absent = match member.state.as_str() {
-            "failed" => "missing",
+            "failed" => "not in use",
             _ => "not among these devices",
         };
         let path = path.map_or(absent.to_owned(), |path| path.display().to_string());

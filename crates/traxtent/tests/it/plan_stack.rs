@@ -575,7 +575,7 @@ fn refusals() {
         (
             &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
             2,
-            "the number of disks needed is 3, but the number of devices named is 1",
+            "the stack needs 3 disks, but 1 is named; name each with --device",
         ),
         (
             &["wd10ears", "--for", "fs=ext4,block=1024"],
