@@ -604,6 +604,11 @@ fn refusals() {
             "is a file, not a device; attach each image with `losetup",
         ),
         (
+            &[tiny, "--for", "raid=1,disks=2"],
+            2,
+            "is one image, and the stack needs 2 disks; attach each image with `losetup",
+        ),
+        (
             &[tiny],
             2,
             "tiny.img: has 1 sector, too few for a partition",

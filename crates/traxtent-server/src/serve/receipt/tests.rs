@@ -284,6 +284,32 @@ fn immediate_flushes_are_judged_by_their_share() {
     assert_eq!((reasons.len(), notes.len()), (2, 0), "{notes:?}");
 }
 
+/// Are writes with forced unit access counted, so that a user sees that a program sends them
+/// instead of flushes? Are the bounds printed only if they are not met?
+#[test]
+fn forced_writes_are_counted_and_bounds_printed_if_missed() {
+    let mut statistics = ReceiptStatistics::default();
+    let clock = Clock::start(Speed::REAL);
+    for fua in [true, false, true] {
+        let command = Command::Write {
+            lbn: Lbn(0),
+            sectors: 8,
+            fua,
+        };
+        statistics.add(&delivered(command, ServedBy::Media, 8.3, 0.0), Speed::REAL);
+    }
+    let punctual = receipt_of(&mut statistics, &clock).lines();
+    assert!(
+        punctual[0].contains("3 writes (2 with FUA)"),
+        "{punctual:?}"
+    );
+    let has_bounds = |lines: &[String]| lines.iter().any(|line| line.starts_with("bounds"));
+    assert!(!has_bounds(&punctual), "{punctual:?}");
+    statistics.add(&write(90_000.0), Speed::REAL);
+    let late = receipt_of(&mut statistics, &clock).lines();
+    assert!(has_bounds(&late), "{late:?}");
+}
+
 /// Does the reason say that the 99th percentile of a few requests is the slowest one?
 #[test]
 fn the_slowest_of_a_few_is_named() {
