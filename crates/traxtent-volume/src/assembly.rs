@@ -230,7 +230,8 @@ impl<M: MemberIo> Reader<'_, M> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
     /// The superblock that they agree on. In it, missing members are marked as failed, and members
-    /// with a superblock that is missing, damaged or too old as doubtful.
+    /// with a superblock that is missing, damaged or too old as doubtful. In both cases, the next
+    /// scrub begins at stripe 0.
     pub superblock: Superblock,
     /// The index of each member's device in the list given; `None` for missing members.
     pub given: Vec<Option<usize>>,
@@ -428,6 +429,7 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
             member.state = MemberState::Failed;
         }
     }
+    superblock.check_scrubbed();
     let states = superblock.members.iter().map(|member| member.state);
     let active = states.filter(|state| *state == MemberState::Active).count();
     let enough = match superblock.level {

@@ -455,13 +455,15 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Writes the superblocks in a round: the first ones of all members that have not failed, and
-    /// once those are durable, the second ones. The assembly relies on this order.
+    /// once those are durable, the second ones. The assembly relies on this order. A change of the
+    /// members' states and its effect on the next scrub are part of the same round.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
-        if state.read_only {
-            self.publish(state);
-            return Ok(());
-        }
         'again: loop {
+            state.superblock.check_scrubbed();
+            if state.read_only {
+                self.publish(state);
+                return Ok(());
+            }
             state.superblock.generation += 1;
             self.publish(state);
             let members: SmallVec<[usize; 8]> = live(&state.superblock).collect();

@@ -63,7 +63,9 @@ pub struct Superblock {
     /// The number of stripes, from the first one, for which the initial sync is complete. Their
     /// parity and replicas are consistent with the data.
     pub synced: u64,
-    /// The stripe at which the next scrub begins.
+    /// The stripe at which the next scrub begins. The last scrub found no difference before it. It is
+    /// 0 unless all members are active and none is doubtful: a scrub that is to decide about a member
+    /// reads everything.
     pub scrubbed: u64,
     /// The ranges of the volume's LBNs whose data is lost, ascending.
     pub lost: Vec<Range<u64>>,
@@ -242,6 +244,15 @@ impl Superblock {
     pub fn second(&self, member: usize) -> Lbn {
         let sectors = superblock_sectors(self.sector_bytes);
         Lbn(self.members[member].sectors.0) - sectors
+    }
+
+    /// Lets the next scrub begin at stripe 0 unless all members are active and none is doubtful.
+    pub(crate) fn check_scrubbed(&mut self) {
+        let is_trusted =
+            |member: &MemberEntry| member.state == MemberState::Active && !member.doubtful;
+        if !self.members.iter().all(is_trusted) {
+            self.scrubbed = 0;
+        }
     }
 
     /// Returns the [`SUPERBLOCK_BYTES`] bytes of the superblock.

@@ -1,5 +1,6 @@
 //! Volumes on files and block devices.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,8 +10,8 @@ use tempfile::TempDir;
 use traxtent_layout::raid::Level;
 use traxtent_server::service::BlockService;
 use traxtent_server::volume::{
-    Device, DeviceVolume, Devices, MaintenanceKind, MaintenanceTask, VolumePlan, VolumeServer,
-    create, find, maintain, rebuild_for_a_second,
+    Device, DeviceVolume, Devices, MaintenanceKind, MaintenanceTask, Repairs, VolumePlan,
+    VolumeServer, create, find, maintain, rebuild_for_a_second,
 };
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
@@ -305,6 +306,47 @@ fn a_scrub_without_a_member() {
     let says = ended.unwrap_err().to_string();
     assert!(says.contains("member 1 is missing"), "{says}");
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
+}
+
+/// Does a scrub that was stopped resume where it ended if it found nothing, and otherwise at the
+/// first difference, so that a repair finds it again and a clean result means that there is none?
+#[test]
+fn a_stopped_scrub_resumes_before_the_first_difference() {
+    let folder = quick_folder();
+    let (volume, _) = full_volume(folder.path(), 8);
+    let run = |repair: Repairs, until: u64| {
+        let task = MaintenanceTask {
+            repair,
+            ..MaintenanceTask::new(MaintenanceKind::Scrub)
+        };
+        let stop = AtomicBool::new(false);
+        let ended = maintain(&volume, task, &stop, |now| {
+            stop.store(now.next == until, Ordering::Relaxed);
+        });
+        let ended = ended.unwrap();
+        (ended.first, ended.wrong_rows, ended.done)
+    };
+    let (reports, repairs) = (
+        Repairs::default(),
+        Repairs {
+            sectors: true,
+            parity: true,
+            from: None,
+        },
+    );
+    assert_eq!(run(reports, 2), (0, 0, false));
+    let chunk = volume.array().stripe(3).unwrap().chunk_on(0);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path().join("a"));
+    let at = chunk.lbn.0 * volume.sector_bytes() as u64;
+    file.unwrap().write_all_at(&[0x5a; 512], at).unwrap();
+    assert_eq!(run(reports, 5), (2, 1, false));
+    assert_eq!(run(reports, 5), (3, 1, false));
+    assert_eq!(run(repairs, 6), (3, 1, false));
+    assert_eq!(run(reports, 6), (3, 0, false));
+    assert_eq!(run(reports, u64::MAX), (6, 0, true));
+    assert_eq!(run(reports, u64::MAX), (0, 0, true));
 }
 
 /// Is a member whose file was found truncated stale at the next start, even if nothing was written,

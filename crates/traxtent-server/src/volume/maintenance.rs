@@ -223,6 +223,15 @@ impl MaintenanceProgress {
         self.differences.extend(reports.map(DifferenceReport::of));
     }
 
+    /// Returns the stripe at which the next scrub begins: the first one with a difference, even if it
+    /// was repaired. Otherwise the next scrub would not repair it, or would report no differences.
+    fn scrub_next(&self) -> u64 {
+        match self.differences.first() {
+            Some(difference) if self.next < self.stripes => difference.stripe,
+            _ => self.next,
+        }
+    }
+
     /// Returns whether the work completed without finding a fault.
     pub fn is_clean(&self) -> bool {
         self.done && self.wrong_rows + self.unreadable_rows + self.lost_rows == 0
@@ -336,10 +345,17 @@ pub(super) fn check_state(
         if repairs.parity && !has_parity {
             return order(format!("{} has no parity to repair", level.name()));
         }
-        if let Some(member) = repairs.from
-            && (level != Level::Raid1 || member >= superblock.members.len())
-        {
-            return order(format!("--from {member}: expected a member of a raid-1"));
+        if let Some(member) = repairs.from {
+            let members = superblock.members.len();
+            if level != Level::Raid1 {
+                return order(format!("--from {member}: {} has no replicas", level.name()));
+            }
+            if member >= members {
+                return order(format!(
+                    "--from {member}: expected a member from 0 to {}",
+                    members - 1
+                ));
+            }
         }
     }
     match (work, gone) {
@@ -420,7 +436,7 @@ fn checkpoint(volume: &DeviceVolume, progress: &MaintenanceProgress) -> Result<(
     match progress.work {
         MaintenanceKind::Rebuild => block_on(volume.rebuild_checkpoint()),
         MaintenanceKind::Sync => block_on(volume.sync_checkpoint(progress.next)),
-        MaintenanceKind::Scrub => block_on(volume.scrub_checkpoint(progress.next)),
+        MaintenanceKind::Scrub => block_on(volume.scrub_checkpoint(progress.scrub_next())),
     }
 }
 

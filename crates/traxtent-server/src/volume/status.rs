@@ -43,7 +43,8 @@ pub struct VolumeStatus {
     pub stripes: u64,
     /// The number of stripes, from the first, that the initial sync has completed.
     pub synced_stripes: u64,
-    /// The stripe at which a scrub resumes.
+    /// The stripe at which the next scrub begins; not 0 if the last one was stopped. The last one
+    /// found no difference before it.
     pub scrub_next: u64,
     /// The number of sectors that were rewritten since the volume was opened, because a member
     /// could not read them or a scrub found them wrong.

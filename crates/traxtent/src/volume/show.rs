@@ -309,10 +309,28 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     if let Some(work) = &status.work {
         writeln!(out, "  {}", described(work))?;
     }
+    if let Some(line) = stopped_scrub(status) {
+        writeln!(out, "  {line}")?;
+    }
     if let Some(unfinished) = &status.unfinished {
         writeln!(out, "  {unfinished}")?;
     }
     output::finish(out)
+}
+
+/// Describes a scrub that was stopped; `None` if there is none, or if a scrub is running.
+fn stopped_scrub(status: &VolumeStatus) -> Option<String> {
+    let is_scrub = |work: &volume::MaintenanceProgress| work.work == MaintenanceKind::Scrub;
+    let is_running = status
+        .work
+        .as_ref()
+        .is_some_and(|work| work.under_way && is_scrub(work));
+    (status.scrub_next > 0 && !is_running).then(|| {
+        format!(
+            "scrub: stopped; the next one resumes at stripe {} of {}",
+            status.scrub_next, status.stripes
+        )
+    })
 }
 
 /// Returns the part of a member's line on its errors, which begins with a comma; empty if there are

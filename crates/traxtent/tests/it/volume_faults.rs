@@ -625,11 +625,24 @@ fn a_scrub_of_a_doubtful_member_writes_nothing() {
     files(at, &["a", "b"]);
     good(at, &format!("{CREATE_RAID_1} a b"));
     let read = || ["a", "b"].map(|name| fs::read(at.join(name)).unwrap());
+    for name in ["a", "b"] {
+        let bytes = fs::read(at.join(name)).unwrap();
+        for place in [0, bytes.len() - SUPERBLOCK_BYTES] {
+            let mut found = Superblock::decode(&bytes[place..]).unwrap();
+            found.scrubbed = 50;
+            overwrite(&at.join(name), place as u64, &found.encode());
+        }
+    }
+    let resumes = "the next one resumes at stripe 50 of 64";
+    let status = volume(at, "status a b");
+    assert!(status.out.contains(resumes), "{}", status.out);
     overwrite(&at.join("a"), 0, &[0; 8192]);
     overwrite(&at.join("a"), 5 << 20, b"x");
     let before = read();
     let scrub = volume(at, "scrub a b");
     assert_eq!(scrub.status, 1, "{}", scrub.err);
+    // It is complete, although an earlier one was stopped.
+    assert!(!scrub.out.contains("resumed"), "{}", scrub.out);
     assert!(
         scrub.out.contains("1 row with a difference"),
         "{}",

@@ -390,3 +390,47 @@ fn refused_writes() {
         assert_eq!(state, MemberState::Failed, "seed {seed}");
     }
 }
+
+/// After a member was doubtful, failed, missing, replaced or rebuilt, does the next scrub begin at
+/// the first stripe, although an earlier one was stopped later? Would it otherwise resume there?
+#[test]
+fn a_stopped_scrub_is_not_resumed_after_a_change_of_members() {
+    for change in ["none", "doubtful", "failed", "missing", "rebuilt"] {
+        let mut rng = Rng::new(14);
+        let made = setup_of(Level::Raid1, 3, &mut rng);
+        let memory = Memory::new(made.drives.clone(), None);
+        let (volume, _) = full(&made, &memory, &mut rng);
+        wait(volume.scrub_checkpoint(2)).unwrap();
+        let lost = match change {
+            "doubtful" => made.superblock.second(1).0 as usize * SECTOR..,
+            "missing" => 0..,
+            _ => usize::MAX..,
+        };
+        if matches!(change, "failed" | "rebuilt") {
+            wait(volume.mark_failed(1)).unwrap();
+            assert_eq!(wait(volume.superblock()).scrubbed, 0, "{change}");
+            // A scrub of the other members says nothing about this one.
+            wait(volume.scrub_checkpoint(2)).unwrap();
+        }
+        if change == "rebuilt" {
+            wait(volume.begin_rebuild(1)).unwrap();
+            while wait(volume.rebuild_step(8)).unwrap() {}
+        }
+        wait(volume.stop()).unwrap();
+        drop(volume);
+        if lost.start < usize::MAX {
+            memory.drives.borrow_mut()[1].visible[lost].fill(0);
+        }
+        // The second time, the members' superblocks record the change.
+        for _ in 0..2 {
+            let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+            let first = wait(volume.superblock()).scrubbed;
+            assert_eq!(first, if change == "none" { 2 } else { 0 }, "{change}");
+            if change == "doubtful" {
+                wait(volume.scrub_checkpoint(2)).unwrap();
+                wait(volume.repair_superblocks()).unwrap();
+            }
+            wait(volume.stop()).unwrap();
+        }
+    }
+}
