@@ -12,9 +12,13 @@ use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
 use crate::content::{content_beside_volume, recognized_content};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::progress::Progress;
+
+/// The note on the data of a volume that was destroyed.
+pub(crate) const REMAINING_DATA: &str =
+    "the data remains on the devices; `create` overwrites it only with --force";
 
 /// Keep replicas of blocks around their tracks, on one file or block device
 ///
@@ -142,7 +146,12 @@ fn destroy(args: &Destroy) -> Result<()> {
             "the volume's data would be lost; confirm with --force",
         ));
     }
-    copies::destroy(&args.device, content_beside_volume).map_err(failure)
+    let was = copies::destroy(&args.device, content_beside_volume).map_err(failure)?;
+    let (path, mut out) = (args.device.display(), output::stdout());
+    writeln!(out, "{path}: no longer holds volume {}", was.volume)?;
+    output::finish(out)?;
+    note(REMAINING_DATA);
+    Ok(())
 }
 
 fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Result<()> {

@@ -47,6 +47,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The size of the chunks of a RAID-1 without track maps: the one in the examples.
 const MIRROR_CHUNK_BYTES: u64 = 64 << 10;
 
+/// The default size of the journal on each member.
+const JOURNAL_BYTES: u64 = 64 << 20;
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
@@ -73,7 +76,15 @@ fn create(args: &Create) -> Result<()> {
             "--chunk: expected a multiple of 4K, such as 64K (65536 bytes; 64KB is 64000)",
         ));
     }
+    if args.level == Level::Raid0 && args.journal.is_some() {
+        return Err(Failure::input("--journal: raid-0 has no journal"));
+    }
     let (maps, members) = (args.maps.len(), args.members.len());
+    if args.chunk.is_some() && maps > 0 {
+        return Err(Failure::input(
+            "--map: with --chunk, chunks are not tracks, and the volume keeps no track maps; omit one of the two",
+        ));
+    }
     let counts = || {
         let (maps, members) = (maps as u64, members as u64);
         format!(
@@ -94,12 +105,6 @@ fn create(args: &Create) -> Result<()> {
             counts()
         )));
     }
-    if maps > members {
-        return Err(Failure::input(format!(
-            "{}; give --map at most once for each member",
-            counts()
-        )));
-    }
     let maps = args
         .maps
         .iter()
@@ -113,7 +118,7 @@ fn create(args: &Create) -> Result<()> {
         level: args.level,
         chunk_bytes: chunk,
         granule_bytes: 4096,
-        journal_bytes: args.journal,
+        journal_bytes: args.journal.unwrap_or(JOURNAL_BYTES),
         members: args.members.iter().cloned().zip(maps).collect(),
         force: args.force,
     };
@@ -129,6 +134,7 @@ fn chunk_bytes(args: &Create) -> Option<u64> {
 }
 
 fn assemble(args: &Assemble) -> Result<()> {
+    refuse_control(&args.members)?;
     let found = found(&args.members, args.force)?;
     if !args.trust_map {
         verify_known(&found);
@@ -156,6 +162,7 @@ fn status(args: &Status) -> Result<()> {
 }
 
 fn map(args: &Map) -> Result<()> {
+    refuse_control(&args.members)?;
     let found = volume::find_with_suspects(&args.members, true, true);
     let found = found.map_err(|error| explained(error, &args.members))?;
     let superblock = &found.superblock;
@@ -178,6 +185,17 @@ fn control_of(members: &[PathBuf]) -> Option<&Path> {
     let [only] = members else { return None };
     let kind = std::fs::metadata(only).ok()?.file_type();
     kind.is_socket().then_some(only)
+}
+
+/// Refuses a control socket that is given instead of members.
+fn refuse_control(members: &[PathBuf]) -> Result<()> {
+    match control_of(members) {
+        None => Ok(()),
+        Some(socket) => Err(Failure::at(
+            socket.display(),
+            "is a control socket; this command needs the members, so stop the server first",
+        )),
+    }
 }
 
 /// Sends an order to a server, and returns the status from its response.
@@ -320,6 +338,11 @@ fn scrub(args: &Scrub) -> Result<()> {
 
 fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     if let Some(socket) = control_of(&args.members) {
+        if args.force {
+            return Err(Failure::input(
+                "--force: a served volume has no doubtful members; omit the option",
+            ));
+        }
         return show(&ask(socket, &Asked::RepairSuperblocks)?, args.json);
     }
     let found = volume::find_with_suspects(&args.members, false, true);
@@ -458,9 +481,11 @@ fn is_unwritable(error: &VolumeIoError) -> bool {
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
+    refuse_control(&args.members)?;
     let destroyed = volume::destroy(&args.members, args.force, content_beside_volume);
+    let destroyed = destroyed.map_err(|error| explained(error, &args.members))?;
     let mut out = output::stdout();
-    for (path, was) in args.members.iter().zip(destroyed.map_err(failure)?) {
+    for (path, was) in args.members.iter().zip(destroyed) {
         let (member, path) = (was.index, path.display());
         writeln!(
             out,
@@ -468,7 +493,9 @@ fn destroy(args: &Destroy) -> Result<()> {
             was.volume
         )?;
     }
-    output::finish(out)
+    output::finish(out)?;
+    note(copies::REMAINING_DATA);
+    Ok(())
 }
 
 fn failure(error: VolumeIoError) -> Failure {

@@ -6,11 +6,12 @@ use traxtent_units::{Count, Lbn};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TplError {
-    /// A number of partitions that is not a power of two from 1 to 32.
-    #[error("{0} partitions per track: expected 1, 2, 4, 8, 16 or 32")]
+    /// A number of partitions per track, and thus of replicas, that is not a power of two from 1 to
+    /// 32.
+    #[error("{0} replicas: expected 1, 2, 4, 8, 16 or 32")]
     Count(u32),
     /// A lower bound above the upper one.
-    #[error("the lower bound, {least} partitions per track, exceeds the upper bound, {most}")]
+    #[error("the lower bound, {least} replicas, exceeds the upper bound, {most}")]
     Bounds {
         /// The lower bound.
         least: u32,

@@ -30,7 +30,7 @@ pub use server::ReplicaVolumeServer;
 
 use crate::volume::{AlignedBuffer, Device, Devices, VolumeIoError};
 use futures_lite::future::block_on;
-use traxtent_io::device::guard::content_on;
+use traxtent_io::device::guard::{Refusal, content_on};
 use traxtent_io::device::{BlockTarget, DeviceError};
 
 /// An open volume with replicas on a device.
@@ -41,7 +41,7 @@ pub type DeviceReplicaVolume = ReplicatedVolume<TimedDevice>;
 #[non_exhaustive]
 pub enum ReplicaVolumeIoError {
     /// The device failed, or cannot be used.
-    #[error(transparent)]
+    #[error("{}", device_problem(.0))]
     Device(#[from] VolumeIoError),
     /// The device cannot be opened as a [`BlockTarget`].
     #[error(transparent)]
@@ -128,6 +128,16 @@ pub enum ReplicaVolumeIoError {
         /// The volume's error.
         error: Box<CopiesError>,
     },
+}
+
+/// Describes a problem with the device. A volume with replicas has no control socket.
+fn device_problem(error: &VolumeIoError) -> String {
+    match error {
+        VolumeIoError::Guarded(refusal @ Refusal::Locked(_)) => {
+            format!("{refusal}; if its volume is being served, stop the server first")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// The parameters of a new volume with replicas.
@@ -296,14 +306,14 @@ pub fn find(path: &Path) -> Result<(TimedDevice, FoundVolume), ReplicaVolumeIoEr
 
 /// Removes the superblocks that identify a volume with replicas. The device can have been reused:
 /// other content is kept in the place of a superblock that is missing, and also of one that is
-/// damaged if `holds` recognizes this content.
+/// damaged if `holds` recognizes this content. Returns the superblock that the device had.
 ///
 /// # Errors
 /// Returns an error if the device cannot be used, or if it holds no such volume.
 pub fn destroy(
     path: &Path,
     holds: impl Fn(&Path) -> Option<String>,
-) -> Result<(), ReplicaVolumeIoError> {
+) -> Result<ReplicatedSuperblock, ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
     let failed = |error| ReplicaVolumeIoError::Copies {
@@ -329,7 +339,7 @@ pub fn destroy(
     if let Some(what) = other {
         tracing::warn!("{}: {what} on the device is kept", path.display());
     }
-    Ok(())
+    Ok(superblock)
 }
 
 /// A file or block device with the machine's clock.

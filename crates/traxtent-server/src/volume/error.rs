@@ -230,7 +230,9 @@ impl VolumeIoError {
 /// Returns advice if another process has locked the device.
 fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::Locked(_) => "; if the volume is being served, use its control socket",
+        Refusal::Locked(_) => {
+            "; if the volume is being served, use its control socket, or stop the server first"
+        }
         _ => "",
     }
 }

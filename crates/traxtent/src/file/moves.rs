@@ -290,6 +290,7 @@ fn predict(path: &Path, args: &RealignArgs, systems: &mut FileSystems) -> Result
         Ok(before) => before,
         Err(why) => return Ok(FileResult::left_alone(path, &why)),
     };
+    systems.warn_of_other_drives(path)?;
     let file = File::open(path).map_err(fail)?;
     let extents = file_extents(&file).map_err(fail)?;
     let (system, partition) = systems.partition(path)?;
@@ -350,7 +351,8 @@ fn summary_of(extents: &[FileExtent], path: &Path, systems: &mut FileSystems) ->
 }
 
 /// Tests a sample of the map's boundaries on the drive that holds a path, and adds the drive to
-/// `tested`. Does nothing if the drive is there already, or if the map is trusted.
+/// `tested`. Does nothing if the drive is there already. If the map is trusted, only warns if it
+/// contradicts the drive's identity.
 fn check_map(
     args: &MoveArgs,
     systems: &mut FileSystems,
@@ -358,7 +360,10 @@ fn check_map(
     tested: &mut BTreeSet<PathBuf>,
 ) -> Result<()> {
     let (node, map) = systems.drive(path)?;
-    if args.trust_map || !tested.insert(node.clone()) {
+    if args.trust_map {
+        return systems.warn_of_other_drives(path);
+    }
+    if !tested.insert(node.clone()) {
         return Ok(());
     }
     verify_map(&node, &map.name, &map.file, map.is_model)

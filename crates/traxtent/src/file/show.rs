@@ -1,9 +1,8 @@
 //! `traxtent file show`: the share of each file that is on whole tracks.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use traxtent_file::{PieceKind, Summary, file_extents, summarize};
@@ -13,7 +12,6 @@ use super::subject::{FileSystems, failure, files_below};
 use crate::drives::bytes;
 use crate::failure::{Failure, Result, warn};
 use crate::output;
-use crate::probe::mismatch;
 use crate::table::{Side, Table};
 
 /// The number of bars in a picture.
@@ -25,10 +23,9 @@ const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 /// Runs the command.
 pub(super) fn run(args: &ShowArgs) -> Result<()> {
     let mut systems = FileSystems::new(&args.map.maps)?;
-    let mut compared = BTreeSet::new();
     let (mut found, mut left_out) = (Vec::new(), 0);
     for file in files_below(&args.paths)? {
-        match examine(&file.path, &mut systems, &mut compared) {
+        match examine(&file.path, &mut systems) {
             Ok(Some(summary)) => found.push((file.path.display().to_string(), summary)),
             Ok(None) => left_out += 1,
             Err(_) if file.is_gone() => {}
@@ -54,16 +51,12 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
 }
 
 /// Measures a file; `None`, with a warning, if its file system does not support that.
-fn examine(
-    path: &Path,
-    systems: &mut FileSystems,
-    compared: &mut BTreeSet<PathBuf>,
-) -> Result<Option<Summary>> {
+fn examine(path: &Path, systems: &mut FileSystems) -> Result<Option<Summary>> {
     let fail = |error| Failure::file(path, &error);
     if !std::fs::metadata(path).map_err(fail)?.is_file() {
         return Err(Failure::at(path.display(), "not a regular file"));
     }
-    warn_of_other_drives(systems, path, compared)?;
+    systems.warn_of_other_drives(path)?;
     let (system, drives) = systems.of(path)?;
     let file = File::open(path).map_err(fail)?;
     let extents = match file_extents(&file) {
@@ -108,27 +101,6 @@ fn print(found: &[(String, Summary)]) -> Result<()> {
         writeln!(out, "|{}|", bars(summary))?;
     }
     output::finish(out)
-}
-
-/// Warns about each map that contradicts the identity of a drive below a path, and adds the drives
-/// to `compared`. Drives that are there already are omitted.
-fn warn_of_other_drives(
-    systems: &mut FileSystems,
-    path: &Path,
-    compared: &mut BTreeSet<PathBuf>,
-) -> Result<()> {
-    for (node, map) in systems.drives_of(path)? {
-        if compared.insert(node.clone())
-            && let Some(problem) = mismatch(&node, &map.file, map.is_model)
-        {
-            warn(format!(
-                "{}: {problem}; the figures do not apply to {}",
-                map.name,
-                node.display()
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Returns a JSON object that describes how a file lies on tracks.

@@ -13,14 +13,17 @@ use traxtent_file::{FileError, FileSystem, TrackedDrive, device_of};
 use traxtent_layout::Partition;
 use traxtent_map::MapFile;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::map::Subject;
+use crate::probe::mismatch;
 
 /// The examined file systems, by device.
 pub(super) struct FileSystems {
     host: HostPaths,
     maps: Vec<NamedMap>,
     known: BTreeMap<PathBuf, (FileSystem, BTreeMap<LayerId, TrackedDrive>)>,
+    /// The drives whose identity was compared with that of their maps.
+    compared: BTreeSet<PathBuf>,
 }
 
 /// A track map that `--map` names.
@@ -52,6 +55,7 @@ impl FileSystems {
             host: HostPaths::default(),
             maps,
             known: BTreeMap::new(),
+            compared: BTreeSet::new(),
         })
     }
 
@@ -104,6 +108,24 @@ impl FileSystems {
             Ok((node, map))
         };
         nodes.into_iter().map(with_map).collect()
+    }
+
+    /// Warns about each map that contradicts the identity of a drive below a path. Each drive is
+    /// compared once.
+    pub(super) fn warn_of_other_drives(&mut self, path: &Path) -> Result<()> {
+        let mut compared = std::mem::take(&mut self.compared);
+        for (node, map) in self.drives_of(path)? {
+            if compared.insert(node.clone())
+                && let Some(problem) = mismatch(&node, &map.file, map.is_model)
+            {
+                let (map, node) = (&map.name, node.display());
+                warn(format!(
+                    "{map}: {problem}; its tracks are not those of {node}"
+                ));
+            }
+        }
+        self.compared = compared;
+        Ok(())
     }
 
     fn drives(&self, system: &FileSystem) -> Result<BTreeMap<LayerId, TrackedDrive>> {

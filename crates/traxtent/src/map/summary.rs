@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use traxtent_map::{LbnRanges, MapFile, MapSource};
-use traxtent_probe::Confirm;
+use traxtent_probe::{Algorithm, Confirm};
 use traxtent_units::Count;
 
 use super::Subject;
@@ -105,9 +105,13 @@ fn method(file: &MapFile) -> String {
         MapSource::List => "a list of tracks".to_owned(),
         MapSource::Volume => "a volume, whose chunks are the tracks".to_owned(),
         MapSource::Probe(algorithm, verify) => format!(
-            "a probe by {}, verification {}: {}, {}, {:.1} s of the drive's time",
+            "a probe by {}{}: {}, {}, {:.1} s of the drive's time",
             algorithm.name(),
-            verify.name(),
+            // The other algorithms predict no boundaries.
+            match algorithm {
+                Algorithm::Angle => format!(", verification {}", verify.name()),
+                _ => String::new(),
+            },
             Count(file.cost.reads, "read"),
             Count(file.cost.translations, "translation"),
             file.cost.drive_time.as_ms() / 1000.0

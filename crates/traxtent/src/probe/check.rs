@@ -37,17 +37,11 @@ const SHORT_SAMPLE: CheckSample = CheckSample {
 /// Tests a small sample of the boundaries of a map on a device. Fails if the map does not fit the
 /// device, if a boundary has moved, or if the device cannot be timed.
 ///
-/// If `is_model`, the map comes from a model, so that only its size is compared with the device's
-/// identity.
+/// `is_model` is that of [`mismatch`].
 pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool) -> Result<()> {
     let mut target = super::device::open_device(node, Writes::None)?;
     let meter = ProbeMeter::start(&target)?;
-    let fits = if is_model {
-        map.check_end(target.identity())
-    } else {
-        map.check_device(target.identity())
-    };
-    fits.map_err(|problem| Failure::at(name, problem))?;
+    belongs(map, target.identity(), is_model).map_err(|problem| Failure::at(name, problem))?;
     let mut watched = meter.watch(&mut target);
     let mut bar = None;
     let mut progress = |_, total| {
@@ -88,13 +82,16 @@ pub(crate) fn verify_map(node: &Path, name: &str, map: &MapFile, is_model: bool)
 /// If `is_model`, the map comes from a model of a whole drive, so that only the size is compared.
 pub(crate) fn mismatch(node: &Path, map: &MapFile, is_model: bool) -> Option<String> {
     let device = traxtent_io::device::open(node).ok()?;
-    let belongs = if is_model {
-        has_size(map, device.identity())
-    } else {
-        let checked = map.check_device(device.identity());
-        checked.map_err(|problem| problem.to_string())
-    };
-    belongs.err()
+    belongs(map, device.identity(), is_model).err()
+}
+
+/// Checks that a map does not contradict the identity of a drive.
+fn belongs(map: &MapFile, drive: &Identity, is_model: bool) -> Result<(), String> {
+    if is_model {
+        return has_size(map, drive);
+    }
+    let checked = map.check_device(drive);
+    checked.map_err(|problem| problem.to_string())
 }
 
 /// Checks that a model has the size of the drive.

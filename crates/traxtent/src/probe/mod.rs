@@ -41,9 +41,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = algorithms())]
     algorithm: Option<Algorithm>,
     /// Which predicted boundaries the algorithm `angle` tests by additional reads: none, some in
-    /// every cylinder, or all
-    #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verifications())]
-    verify: Verify,
+    /// every cylinder, or all. Refused with other algorithms [default: sample]
+    #[arg(long, value_name = "HOW", value_parser = verifications())]
+    verify: Option<Verify>,
     /// Probe only these LBNs
     #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, conflicts_with_all = ["profile", "fit"])]
     region: Option<Range<Lbn>>,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[arg(long)]
     resume: bool,
     /// Test a random sample of the boundaries of an old map instead; exit status 1 if one has moved
-    #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "map", "checkpoint", "resume", "region", "profile", "fit", "destructive"])]
+    #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "verify", "map", "checkpoint", "resume", "region", "profile", "fit", "tracks_only", "destructive", "force"])]
     check: Option<PathBuf>,
     /// Add noise to the times of a simulated drive: 30 microseconds of jitter, outliers,
     /// additional revolutions
@@ -92,6 +92,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.force && args.profile.is_none() && !args.destructive {
+        return Err(Failure::input(
+            "--force: has an effect only with --profile or --destructive",
+        ));
+    }
     let noise = args.noise.then_some(args.seed);
     let Subject {
         name,
@@ -118,6 +123,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);
     }
     let (algorithm, why) = choose(args.algorithm, &mut meter.watch(&mut *target))?;
+    if args.verify.is_some() && algorithm != Algorithm::Angle {
+        return Err(Failure::input(format!(
+            "--verify: only the algorithm `angle` predicts boundaries, and {name} is probed by `{}`, {why}",
+            algorithm.name()
+        )));
+    }
     let plan = ProbePlan::new(args, &name, target.identity(), algorithm)?;
     if !args.json {
         note(format!("{name} by {}, {why}", algorithm.name()));

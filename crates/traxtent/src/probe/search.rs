@@ -6,7 +6,7 @@ use std::time::Instant;
 use traxtent_map::{MapBuilder, MapFile, MapSource, ProbeCost, lbn_ranges};
 use traxtent_probe::{
     Algorithm, Extraction, Found, Identity, ObservedTarget, ProbeError, Region, Target,
-    TargetError, TargetObserver, TargetOperation, extract, remapped_lbns,
+    TargetError, TargetObserver, TargetOperation, Verify, extract, remapped_lbns,
 };
 use traxtent_server::remaining_time::time_left;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
@@ -71,7 +71,7 @@ impl ProbePlan {
                 aligned: region.start == Lbn(0),
             };
         }
-        let method = MapSource::Probe(algorithm, args.verify);
+        let method = MapSource::Probe(algorithm, args.verify.unwrap_or(Verify::Sample));
         let mut checkpoint = Checkpoint::new(args, name);
         let (mut tracks, mut left, mut before) = (MapBuilder::default(), whole, None);
         if args.resume {

@@ -63,12 +63,12 @@ pub(super) struct Create {
     #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
     pub(super) chunk: Option<u64>,
     /// A member's track map; once for each member, in the same order; required without --chunk,
-    /// except for raid-1
+    /// except for raid-1, and refused with it
     #[arg(long = "map", value_name = "FILE")]
     pub(super) maps: Vec<PathBuf>,
-    /// The size of the journal on each member in bytes, such as 64M
-    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, default_value = "64M")]
-    pub(super) journal: u64,
+    /// The size of the journal on each member in bytes; raid-0 has none [default: 64M]
+    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
+    pub(super) journal: Option<u64>,
     /// Overwrite the content of the members, which is lost
     #[arg(long)]
     pub(super) force: bool,
@@ -139,7 +139,7 @@ pub(super) struct Serve {
     pub(super) member_timeout: Option<u64>,
     /// The rate of the initial sync during operation in bytes per second for each member, such as
     /// 50M and at least 64K, or off [default: 32M]
-    #[arg(long, value_name = "RATE", value_parser = sync_rate)]
+    #[arg(long, value_name = "RATE", value_parser = sync_rate, conflicts_with = "read_only")]
     pub(super) sync_rate: Option<SyncRate>,
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]

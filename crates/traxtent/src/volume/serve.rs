@@ -77,6 +77,10 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
             "--member-timeout: a volume with replicas has only one member",
         ),
         (
+            args.trust_map,
+            "--trust-map: the track map of a volume with replicas is not tested",
+        ),
+        (
             args.read_only,
             "--read-only: serving a volume with replicas completes the replicas, which writes to the device",
         ),

@@ -268,7 +268,7 @@ fn maps_of_other_drives_cause_a_warning() {
         }
         let lbns = size / 512;
         let warning = |map: &str, problem: &str| {
-            format!("traxtent: warning: {map}: {problem}; the figures do not apply to {device}\n")
+            format!("traxtent: warning: {map}: {problem}; its tracks are not those of {device}\n")
         };
         let problem =
             format!("has 23086806 LBNs of 512 bytes, but the drive has {lbns} LBNs of 512 bytes");

@@ -95,7 +95,33 @@ fn created_shown_and_destroyed() {
         2,
         "the volume's data would be lost; confirm with --force",
     );
-    assert_eq!(copies(at, "destroy --force disk").status, 0);
+    let trusted = traxtent_in(
+        at,
+        &["volume", "serve", "--trust-map", "disk", "--", "true"],
+    );
+    assert_eq!(trusted.status, 2, "{}", trusted.err);
+    assert!(trusted.err.contains("--trust-map: "), "{}", trusted.err);
+    // It has no control socket while it is served.
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let script = format!("{program} volume copies status disk 2> locked; true");
+    fs::write(at.join("script"), script).unwrap();
+    let served = traxtent_in(at, &["volume", "serve", "disk", "--", "sh", "script"]);
+    assert_eq!(served.status, 0, "{}", served.err);
+    let locked = fs::read_to_string(at.join("locked")).unwrap();
+    let says = "locked by another process; if its volume is being served, stop the server first\n";
+    assert!(locked.ends_with(says), "{locked}");
+    let destroy = traxtent_in(at, &["volume", "destroy", "--force", "disk"]);
+    assert_eq!(destroy.status, 2, "{}", destroy.err);
+    assert!(destroy.err.contains("`volume copies`"), "{}", destroy.err);
+    let destroyed = copies(at, "destroy --force disk");
+    assert_eq!(destroyed.status, 0, "{}", destroyed.err);
+    let says = "disk: no longer holds volume ";
+    assert!(destroyed.out.starts_with(says), "{}", destroyed.out);
+    assert!(
+        destroyed.err.contains("the data remains"),
+        "{}",
+        destroyed.err
+    );
     refused(
         at,
         "status disk",
@@ -191,9 +217,9 @@ fn refusals() {
     assert_eq!(answer.status, 2, "{}", answer.err);
     assert!(answer.err.contains("is not a track map"), "{}", answer.err);
     for (copies_of, with) in [
-        ("3", "3 partitions per track: expected"),
+        ("3", "3 replicas: expected"),
         ("-1", "expected a number of replicas, such as 2"),
-        ("4..2", "partitions per track, exceeds the upper bound,"),
+        ("4..2", "4 replicas, exceeds the upper bound,"),
         (
             "x",
             "expected a number of replicas, such as 2, or a range, such as 1..2",

@@ -312,6 +312,16 @@ fn refusals() {
             "invalid value 'guess'",
         ),
         (&["atlas10k", "--verify", "some"], 2, "invalid value 'some'"),
+        (
+            &["atlas10k", "--verify", "full"],
+            2,
+            "--verify: only the algorithm `angle` predicts boundaries, and atlas10k is probed by `tree`, because the drive translates addresses",
+        ),
+        (
+            &["atlas10k", "--force"],
+            2,
+            "--force: has an effect only with --profile or --destructive",
+        ),
         (&["atlas10k", "--region", "7"], 2, "expected FIRST..END"),
         (
             &["atlas10k", "--check", "none.map"],
@@ -320,6 +330,16 @@ fn refusals() {
         ),
         (
             &["atlas10k", "--check", "a.map", "--resume"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &["atlas10k", "--check", "a.map", "--verify", "full"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &["atlas10k", "--check", "a.map", "--tracks-only"],
             2,
             "cannot be used with",
         ),

@@ -201,7 +201,13 @@ fn created_repaired_and_destroyed() {
     assert_eq!(clean.lines().count(), 1, "{clean}");
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(volume(at, "destroy a c d").status, 2);
-    good(at, "destroy --force a c d");
+    let destroyed = volume(at, "destroy --force a c d");
+    assert_eq!(destroyed.status, 0, "{}", destroyed.err);
+    assert!(
+        destroyed.err.contains("the data remains"),
+        "{}",
+        destroyed.err
+    );
     assert_eq!(volume(at, "status a c d").status, 2);
 }
 
@@ -274,6 +280,18 @@ fn refusals() {
         ),
         ("create --level raid-5 a b c", "--map"),
         (
+            "create --level raid-5 --chunk 64K --map missing a b c",
+            "--map: with --chunk, chunks are not tracks",
+        ),
+        (
+            "create --level raid-0 --chunk 64K --journal 2M a b",
+            "--journal: raid-0 has no journal",
+        ),
+        (
+            "serve --read-only --sync-rate 5M a b",
+            "cannot be used with",
+        ),
+        (
             "create --level raid-1 --chunk 64K a .",
             "neither a file nor a block device",
         ),
@@ -319,7 +337,11 @@ fn refusals() {
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
-        ("destroy a c", "c: there is no superblock of a volume"),
+        (
+            "scrub --repair --from 9 a b",
+            "--from 9: expected a member from 0 to 1",
+        ),
+        ("destroy a c", "c: is not a member of a volume; it is blank"),
         ("destroy a b", "confirm with --force"),
         ("serve --control small a b -- true", "the path exists"),
     ] {
@@ -445,7 +467,7 @@ fn chunks_by_default() {
     let at = folder.path();
     files(at, &["a", "b", "c"]);
     for level in ["raid0", "raid4", "raid5"] {
-        let answer = volume(at, &format!("create --level {level} --journal 2M a b c"));
+        let answer = volume(at, &format!("create --level {level} a b c"));
         assert_eq!(answer.status, 2, "{level}: {}", answer.err);
         let name = level.replace("raid", "raid-");
         let says = format!("traxtent: {name} needs the size of a chunk, such as --chunk 64K; or ");

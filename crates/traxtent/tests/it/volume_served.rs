@@ -134,7 +134,11 @@ fn orders_while_served() {
          {program} volume rebuild --json $control > followed 2> follows; true
          while {program} volume status --json $control | grep -q '\"under_way\": *true'; do sleep 0.1; done
          v rebuild --json $control > rebuilt
-         v status --json $control > whole"
+         v status --json $control > whole
+         v assemble $control 2> sockets
+         v map $control 2>> sockets
+         v destroy --force $control 2>> sockets
+         v repair-superblocks --force $control 2> forced"
     );
     fs::write(at.join("script"), script).unwrap();
     let sh = sh.display().to_string();
@@ -228,9 +232,18 @@ fn orders_while_served() {
             .unwrap()
             .ends_with("/d")
     );
+    let says = "is a control socket; this command needs the members, so stop the server first\n";
+    assert_eq!(
+        text("sockets").matches(says).count(),
+        3,
+        "{}",
+        text("sockets")
+    );
+    assert!(text("forced").contains("--force: "), "{}", text("forced"));
     let statuses = text("log");
     let statuses: Vec<&str> = statuses.lines().collect();
-    let expected = [3, 0, 0, 0, 2, 1, 2, 0, 0, 2, 1, 0, 0].map(|status| format!("status {status}"));
+    let expected = [3, 0, 0, 0, 2, 1, 2, 0, 0, 2, 1, 0, 0, 2, 2, 2, 2];
+    let expected = expected.map(|status| format!("status {status}"));
     assert_eq!(statuses, expected);
     good(at, "assemble a d c");
 }

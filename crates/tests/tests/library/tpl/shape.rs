@@ -117,7 +117,7 @@ proptest! {
 fn refused() {
     assert_eq!(
         PartitionCount::new(3).unwrap_err().to_string(),
-        "3 partitions per track: expected 1, 2, 4, 8, 16 or 32"
+        "3 replicas: expected 1, 2, 4, 8, 16 or 32"
     );
     let (two, eight) = (
         PartitionCount::new(2).unwrap(),
@@ -126,7 +126,7 @@ fn refused() {
     let crossed = traxtent_layout::tpl::PartitionBounds::new(eight, two).unwrap_err();
     assert_eq!(
         crossed.to_string(),
-        "the lower bound, 8 partitions per track, exceeds the upper bound, 2"
+        "the lower bound, 8 replicas, exceeds the upper bound, 2"
     );
     let map = super::map_of(4, 60);
     let none = ReplicaMap::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();
