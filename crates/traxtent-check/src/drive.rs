@@ -58,6 +58,42 @@ impl StatedDrive {
         self.disk(Some(device))
     }
 
+    /// Applies the stated facts to a drive of an archive, in whose place the kernel's facts are
+    /// known no more.
+    pub fn apply_to(&self, disk: &mut Disk) {
+        let replace = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
+        replace(&mut disk.erase_bytes, self.erase_bytes);
+        replace(&mut disk.chunk_bytes, self.chunk_bytes);
+        replace(&mut disk.stripe_bytes, self.stripe_bytes);
+        replace(&mut disk.capacity_bytes, self.capacity_bytes);
+        if self.model.is_some() {
+            disk.model.clone_from(&self.model);
+        }
+        if let Some(byte) = self.first_aligned_byte {
+            disk.first_aligned_byte = byte;
+        }
+        if let Some(bytes) = self.logical_bytes {
+            disk.logical_bytes = bytes.max(1);
+        }
+        if let Some(bytes) = self.physical_bytes {
+            disk.physical_bytes = bytes;
+            disk.physical_by = SizeSource::Stated;
+        }
+        disk.physical_bytes = disk.physical_bytes.max(disk.logical_bytes);
+        disk.medium = match disk.medium {
+            MediaKind::Unknown | MediaKind::Rotating | MediaKind::SolidState => {
+                if self.is_rotating {
+                    MediaKind::Rotating
+                } else if self.erase_bytes.is_some() {
+                    MediaKind::SolidState
+                } else {
+                    disk.medium
+                }
+            }
+            zoned_or_shingled => zoned_or_shingled,
+        };
+    }
+
     fn disk(&self, device: Option<&Device>) -> Disk {
         let limits = device.map(|device| &device.limits);
         let model = self.model.clone().or_else(|| match device? {

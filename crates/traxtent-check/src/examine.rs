@@ -7,6 +7,7 @@
 
 mod groups;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -14,14 +15,14 @@ use std::rc::Rc;
 use traxtent_units::system_message;
 
 use crate::layers::lvm::Group;
-use crate::layers::md::data_members;
+use crate::layers::md::{data_bytes, data_members};
 use crate::layers::{
     Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, SizeSource, Table,
     Unknown, lost_header, recognize, remnants,
 };
 use crate::source::{FileSource, JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
-use crate::stripes::Stripes;
+use crate::stripes::{Raid0Member, Stripes, raid_0};
 use crate::sysfs::Machine;
 
 /// The maximum depth of nested layers.
@@ -78,6 +79,7 @@ pub fn examine(roots: Vec<StackRoot>, nodes: Option<&DeviceNodes<'_>>) -> Stack 
         is_sector_stated: false,
         members: BTreeMap::new(),
         groups: BTreeMap::new(),
+        physical: Vec::new(),
         opened: Vec::new(),
     };
     for root in roots {
@@ -97,8 +99,11 @@ struct Examiner<'a> {
     is_sector_stated: bool,
     /// Members of arrays that have not been assembled, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
-    /// Volume groups that have not been assembled, by UUID.
-    groups: BTreeMap<String, GroupParts>,
+    /// Volume groups that have not been assembled, by UUID: the latest metadata of each, and the
+    /// depth of the volume that holds it.
+    groups: BTreeMap<String, (Group, usize)>,
+    /// The physical volumes that were found.
+    physical: Vec<FoundVolume>,
     /// Block devices that were opened through the kernel, with their layers.
     opened: Vec<(String, LayerId)>,
 }
@@ -107,6 +112,17 @@ struct Member {
     layer: LayerId,
     depth: usize,
     superblock: MdMember,
+    source: Rc<dyn Source>,
+}
+
+/// A physical volume of LVM.
+struct FoundVolume {
+    uuid: String,
+    /// The UUID of the group that its own metadata describes, if it has any.
+    group: Option<String>,
+    /// The version of that metadata, or 0.
+    sequence: u64,
+    layer: LayerId,
     source: Rc<dyn Source>,
 }
 
@@ -248,18 +264,20 @@ impl Examiner<'_> {
                     });
             }
             Content::PhysicalVolume(volume, group) => {
-                let uuid = volume.uuid.clone();
+                let (uuid, sequence) = (volume.uuid.clone(), volume.sequence);
                 let layer = self.cover(id, "physical volume", Kind::PhysicalVolume(volume));
+                self.physical.push(FoundVolume {
+                    uuid,
+                    group: group.as_ref().map(|group| group.uuid.clone()),
+                    sequence,
+                    layer,
+                    source,
+                });
                 if let Some(group) = group {
-                    let on = self
-                        .groups
-                        .entry(group.uuid.clone())
-                        .or_insert_with(|| GroupParts {
-                            group,
-                            depth,
-                            volumes: BTreeMap::new(),
-                        });
-                    on.volumes.insert(uuid, (layer, source));
+                    let known = self.groups.get(&group.uuid);
+                    if known.is_none_or(|(known, _)| known.sequence < group.sequence) {
+                        self.groups.insert(group.uuid.clone(), (group, depth));
+                    }
                 }
             }
             Content::Luks(luks) => {
@@ -457,8 +475,9 @@ impl Examiner<'_> {
         loop {
             if let Some((uuid, members)) = self.members.pop_first() {
                 self.array(uuid, members);
-            } else if let Some((_, group)) = self.groups.pop_first() {
-                self.volumes(group);
+            } else if let Some((_, (group, depth))) = self.groups.pop_first() {
+                let parts = self.group_parts(group, depth);
+                self.volumes(parts);
             } else {
                 return;
             }
@@ -466,16 +485,22 @@ impl Examiner<'_> {
     }
 
     fn array(&mut self, uuid: String, mut members: Vec<Member>) {
-        members.sort_by_key(|member| member.superblock.role);
+        let device = self.array_device(&members);
+        self.remove_older(&mut members, device.as_ref().map(|(name, _)| name.as_str()));
         let found = members[0].superblock.clone();
         let data_chunks = data_members(found.level, found.layout, found.members);
         let places = members.iter().map(|member| ByteRange {
             layer: member.layer,
             start: member.superblock.data_start,
-            bytes: member.superblock.used_bytes,
+            bytes: data_bytes(&member.superblock),
         });
         let places: Vec<ByteRange> = places.collect();
+        // A member of these levels may have any length, so only all of them together determine
+        // the length of the array and the places of its bytes.
+        let sums_lengths = matches!(found.level, RaidLevel::Linear | RaidLevel::Raid0);
+        let is_cut = sums_lengths && members.len() < found.members as usize;
         let spread = match found.level {
+            _ if is_cut => Spread::Scattered,
             RaidLevel::Linear => Spread::Joined,
             RaidLevel::Raid1 | RaidLevel::Other => Spread::Mirrored,
             _ => Spread::Striped {
@@ -483,14 +508,33 @@ impl Examiner<'_> {
                 data_chunks,
             },
         };
-        let device = self.array_device(&members);
         let depth = members.iter().map(|member| member.depth).max().unwrap_or(0);
-        let source = match &device {
-            Some((name, _)) => self
-                .nodes
-                .expect("the device was found on the machine")
-                .open(name),
-            None => Ok(assembled(&found, members)),
+        let is_reshaping = members.iter().any(|member| member.superblock.is_reshaping);
+        let (bytes, source) = match &device {
+            Some((name, device)) => {
+                let nodes = self.nodes.expect("the device was found on the machine");
+                (device.bytes, nodes.open(name))
+            }
+            None => {
+                let source = assembled(&found, members);
+                let bytes = match sums_lengths {
+                    true => source.bytes(),
+                    false => found.array_bytes,
+                };
+                (bytes, Ok(source))
+            }
+        };
+        let source = if is_reshaping {
+            Err(Unknown::Elsewhere(
+                "it is being reshaped, so its data lies in two layouts; check it again once the reshape has ended".to_owned(),
+            ))
+        } else if is_cut && device.is_none() {
+            Err(Unknown::Elsewhere(
+                "the length of a linear array or a RAID 0 is known only if all members are given"
+                    .to_owned(),
+            ))
+        } else {
+            source
         };
         let layer = Layer {
             name: device.as_ref().map_or_else(
@@ -498,9 +542,7 @@ impl Examiner<'_> {
                 |(name, _)| name.clone(),
             ),
             node: device.as_ref().and_then(|(name, _)| self.node(name)),
-            bytes: device
-                .as_ref()
-                .map_or(found.array_bytes, |(_, device)| device.bytes),
+            bytes,
             on: places,
             spread,
             limits: device.map(|(_, device)| device.limits),
@@ -515,6 +557,36 @@ impl Examiner<'_> {
         };
         let layer = self.push(layer);
         self.examine_layer(layer, source, depth + 1);
+    }
+
+    /// Sorts the members of an array by role, and removes those that are no longer part of it: a
+    /// member that missed more than one update of the superblocks, as in the kernel, and every
+    /// member but the newest in the same role.
+    ///
+    /// The superblocks of a running array, which is the device `running`, may be updated while they
+    /// are read. The kernel's list of its members takes precedence.
+    fn remove_older(&self, members: &mut Vec<Member>, running: Option<&str>) {
+        members.sort_by_key(|member| (member.superblock.role, Reverse(member.superblock.events)));
+        let events = members.iter().map(|member| member.superblock.events);
+        let newest = events.max().unwrap_or(0);
+        let is_running = |member: &Member| {
+            let below = self.stack.layer(member.layer).on.first();
+            let name = below.and_then(|place| self.node_name(place.layer));
+            self.nodes.zip(name).is_some_and(|(nodes, name)| {
+                let mut holders = nodes.machine.holders(&name);
+                holders.any(|(holder, _)| Some(holder) == running)
+            })
+        };
+        let mut taken = None;
+        members.retain(|member| {
+            let MdMember { role, events, .. } = member.superblock;
+            let is_first = role.is_none() || role != taken;
+            let is_used = is_first && (events.saturating_add(1) >= newest || is_running(member));
+            if is_used {
+                taken = role;
+            }
+            is_used
+        });
     }
 
     /// Returns the array's block device: the md array that the kernel has made from the device of a
@@ -534,6 +606,23 @@ impl Examiner<'_> {
 
 /// Returns the bytes of an array, assembled from the available members.
 fn assembled(found: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
+    if found.level == RaidLevel::Raid0 {
+        let in_role = |role| {
+            members
+                .iter()
+                .find(|member| member.superblock.role == Some(role))
+        };
+        let members = (0..found.members).map(in_role).map(|member| {
+            let superblock = member.map_or(found, |member| &member.superblock);
+            Raid0Member {
+                source: member.map(|member| Rc::clone(&member.source)),
+                start: superblock.data_start,
+                bytes: data_bytes(superblock),
+            }
+        });
+        let members: Vec<Raid0Member> = members.collect();
+        return Rc::new(raid_0(&members, found.chunk_bytes, found.layout));
+    }
     if found.level.is_striped() {
         let mut by_role: Vec<Option<(Rc<dyn Source>, u64)>> =
             (0..found.members).map(|_| None).collect();
@@ -560,7 +649,7 @@ fn assembled(found: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
             let member = members
                 .iter()
                 .find(|member| member.superblock.role == Some(role));
-            let bytes = member.map_or(found.used_bytes, |member| member.superblock.used_bytes);
+            let bytes = data_bytes(member.map_or(found, |member| &member.superblock));
             let start = member.map_or(0, |member| member.superblock.data_start);
             pieces = pieces.with(member.map(|member| Rc::clone(&member.source)), start, bytes);
         }

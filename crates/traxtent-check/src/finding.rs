@@ -231,6 +231,7 @@ rules! {
     AlignmentOffset "alignment-offset" Warning "LBN 0 of a drive does not begin a physical sector, or no alignment of a device fits all layers below it.",
     MixedSectors "mixed-sectors" Fault "The drives below an array, a logical volume or a thin pool have sectors of different sizes.",
     ArrayIncomplete "array-incomplete" Info "Members of an array are missing, so they are not checked.",
+    OlderMetadata "older-metadata" Info "The metadata of a member of an array or a volume group is older than that of the others, or the member is a second copy.",
     TrackCrossing "track-crossing" Info "File-system blocks or extents of files cross track boundaries.",
     Shingled "shingled" Info "The drive is shingled: it later rewrites data that was not written sequentially.",
     SolidState "solid-state" Info "The drive has no tracks; only its erase blocks matter.",

@@ -1,13 +1,73 @@
 //! The bytes of a striped array, assembled from those of its members.
 //!
-//! Source: drivers/md/raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the
+//! Source: drivers/md/raid0.c, raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the
 //! layouts are identified by their numbers there. The data of a missing member is absent, even if
 //! parity could restore it.
 
 use std::rc::Rc;
 
 use crate::layers::RaidLevel;
-use crate::source::{Source, SourceError};
+use crate::source::{JoinedSource, Source, SourceError};
+
+/// The layout of a RAID 0 in which the number of a chunk in the array selects its member.
+const RAID0_ORIGINAL: u32 = 1;
+/// The layout of a RAID 0 in which the number of a chunk in its zone selects its member.
+const RAID0_ALTERNATE: u32 = 2;
+
+/// A member of a RAID 0.
+#[derive(Clone)]
+pub(crate) struct Raid0Member {
+    /// Its bytes, if they are available.
+    pub(crate) source: Option<Rc<dyn Source>>,
+    /// The offset of its data.
+    pub(crate) start: u64,
+    /// The length of its data in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Returns the bytes of a RAID 0 over members that may differ in length.
+///
+/// The first zone has stripes over all members, up to the end of the shortest. Each further zone has
+/// stripes over the members that are longer. The bytes of such a zone are absent if `layout` does
+/// not state the order of the chunks in it.
+pub(crate) fn raid_0(members: &[Raid0Member], chunk_bytes: u64, layout: u32) -> JoinedSource {
+    let chunks = |member: &Raid0Member| member.bytes / chunk_bytes;
+    let mut zones = JoinedSource::new();
+    // The row of the members and the chunk of the array at which the zone begins.
+    let (mut row, mut first) = (0, 0_u64);
+    loop {
+        let mut longer: Vec<&Raid0Member> = members
+            .iter()
+            .filter(|member| chunks(member) > row)
+            .collect();
+        let Some(end) = longer.iter().map(|member| chunks(member)).min() else {
+            return zones;
+        };
+        let count = longer.len() as u64;
+        let zone_chunks = (end - row).saturating_mul(count);
+        let is_known =
+            first == 0 || count == 1 || matches!(layout, RAID0_ORIGINAL | RAID0_ALTERNATE);
+        if layout == RAID0_ORIGINAL {
+            longer.rotate_left((first % count) as usize);
+        }
+        let place = |member: &&Raid0Member| {
+            let source = Rc::clone(member.source.as_ref()?);
+            Some((source, member.start.checked_add(row * chunk_bytes)?))
+        };
+        let bytes = zone_chunks.saturating_mul(chunk_bytes);
+        let zone = Stripes {
+            level: RaidLevel::Raid0,
+            layout,
+            chunk_bytes,
+            bytes,
+            members: longer.iter().map(place).collect(),
+        };
+        let source: Rc<dyn Source> = Rc::new(zone);
+        zones = zones.with(is_known.then_some(source), 0, bytes);
+        first = first.saturating_add(zone_chunks);
+        row = end;
+    }
+}
 
 /// A striped array.
 pub(crate) struct Stripes {

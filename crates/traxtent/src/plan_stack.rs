@@ -36,7 +36,7 @@ use traxtent_run::read_map;
 /// boundary if that costs little, and ext2, ext3 and ext4 exclude the blocks that span two tracks.
 /// Nothing is run, and nothing is written to the target. The output is a shell script;
 /// docs/guides/plan-stack.md explains it.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_help = after_help())]
 pub(crate) struct StackArgs {
     #[arg(value_name = "TARGET", help = format!("{TARGET_HELP}, a track map, a block device, or an image file"))]
@@ -97,6 +97,9 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
             ],
         )?;
     }
+    let mut args = args.clone();
+    args.want = args.want.on_drives(args.device.len());
+    let args = &args;
     let mut place = StackTarget::find(args)?;
     let smallest = place.fit_devices(args)?;
     let devices = place.devices(args);
@@ -404,13 +407,23 @@ impl StackTarget {
     }
 }
 
-/// Adds a note for each path of `--device` that this machine does not have.
+/// Adds a note about the paths of `--device` that this machine does not have.
 fn note_missing(args: &StackArgs, recipe: &mut Recipe) {
-    for path in args.device.iter().filter(|path| !Path::new(path).exists()) {
-        recipe.notes.push(format!(
-            "{path} does not exist on this machine, so its size, content and use were not checked."
-        ));
-    }
+    let missing: Vec<&str> = args
+        .device
+        .iter()
+        .map(String::as_str)
+        .filter(|path| !Path::new(path).exists())
+        .collect();
+    let (do_not, its) = match missing.len() {
+        0 => return,
+        1 => ("does not", "its size, content and use were"),
+        _ => ("do not", "their sizes, content and use were"),
+    };
+    recipe.notes.push(format!(
+        "{} {do_not} exist on this machine, so {its} not checked.",
+        missing.join(", ")
+    ));
 }
 
 /// Adds notes about the content that the commands overwrite.

@@ -1,10 +1,11 @@
 //! Volume groups: the places of logical volumes on physical ones, from the metadata.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Bytes, DEPTH_MAX, Examiner, GroupParts, LAYERS_MAX};
-use crate::layers::lvm::{Area, Segment, Volume};
+use crate::layers::lvm::{Area, Group, Segment, Volume};
 use crate::layers::{LogicalVolume, RaidLevel, ThinPool, Unknown};
 use crate::source::{JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Spread};
@@ -21,6 +22,42 @@ struct VolumeLayout {
 }
 
 impl Examiner<'_> {
+    /// Returns a group with its physical volumes, and enters the facts of its metadata in their
+    /// layers.
+    pub(super) fn group_parts(&mut self, group: Group, depth: usize) -> GroupParts {
+        let mut volumes = BTreeMap::new();
+        for found in &self.physical {
+            if let Kind::PhysicalVolume(volume) = &mut self.stack.layers[found.layer.0].kind
+                && found.group.as_ref() == Some(&group.uuid)
+            {
+                volume.group_sequence = group.sequence;
+            }
+        }
+        for own in &group.physical {
+            // Of several copies, the one with the latest metadata counts, then one without any.
+            let copies = self.physical.iter().filter(|found| found.uuid == own.uuid);
+            let Some(found) = copies.min_by_key(|found| {
+                let is_old = found.sequence != group.sequence;
+                (
+                    is_old && found.sequence > 0,
+                    is_old,
+                    Reverse(found.sequence),
+                )
+            }) else {
+                continue;
+            };
+            if let Kind::PhysicalVolume(volume) = &mut self.stack.layers[found.layer.0].kind {
+                volume.join(&group, own);
+            }
+            volumes.insert(own.uuid.clone(), (found.layer, Rc::clone(&found.source)));
+        }
+        GroupParts {
+            group,
+            depth,
+            volumes,
+        }
+    }
+
     pub(super) fn volumes(&mut self, on: GroupParts) {
         let mut built = Built::new();
         for volume in &on.group.volumes {

@@ -257,8 +257,20 @@ pub struct MdMember {
     pub role: Option<u32>,
     /// The array's UUID.
     pub array: String,
-    /// The size of the array in bytes.
+    /// The size of the array in bytes, if all members have the length of this one.
     pub array_bytes: u64,
+    /// The number of updates of the superblocks. A member whose number is smaller than that of the
+    /// others is no longer part of the array.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events: u64,
+    /// Whether the level, the layout, the chunk or the number of members is being changed. The
+    /// other fields then state the new values, which hold for a part of the data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_reshaping: bool,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// An md array.
@@ -290,6 +302,12 @@ pub struct PhysicalVolume {
     pub data_start: u64,
     /// The size of an extent in bytes; 0 outside a group.
     pub extent_bytes: u64,
+    /// The version of the group's metadata on this volume; 0 if it has none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sequence: u64,
+    /// The latest version of the group's metadata on any volume; 0 outside a group.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub group_sequence: u64,
 }
 
 /// A logical volume of LVM2.

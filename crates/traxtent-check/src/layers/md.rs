@@ -12,6 +12,11 @@ const SECTOR_BYTES: u64 = 512;
 /// The size of the space for a superblock of version 0.90. The superblock begins at a multiple of
 /// it.
 const RESERVED_BYTES: u64 = 64 << 10;
+/// The feature bit of an array that is being reshaped. Version 0.90 has the minor version 91 for
+/// it.
+const RESHAPE_ACTIVE: u32 = 1 << 2;
+/// The feature bit of a RAID 0 whose layout is stated. Without it, the field has no meaning.
+const RAID0_LAYOUT: u32 = 1 << 12;
 /// The maximum number of members that is accepted; md supports fewer.
 const MEMBERS_MAX: u32 = 4096;
 
@@ -55,7 +60,11 @@ fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember
     let chunk_bytes = chunk(level, u64::from(fields.le32(88)) * SECTOR_BYTES)?;
     let data_bytes = bytes(136);
     let used_bytes = used(bytes(80), data_bytes);
-    let layout = fields.le32(76);
+    let features = fields.le32(8);
+    let layout = match level {
+        RaidLevel::Raid0 if features & RAID0_LAYOUT == 0 => 0,
+        _ => fields.le32(76),
+    };
     Ok(Some(MdMember {
         version: version.to_owned(),
         level,
@@ -68,6 +77,8 @@ fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember
         role,
         array: fields.uuid(16),
         array_bytes: array_bytes(level, layout, members, used_bytes, chunk_bytes),
+        events: fields.le64(200),
+        is_reshaping: features & RESHAPE_ACTIVE != 0,
     }))
 }
 
@@ -91,11 +102,15 @@ fn version_0(source: &dyn Source) -> Parsed<MdMember> {
         part.copy_from_slice(&word(index).to_be_bytes());
     }
     let chunk_bytes = chunk(level, u64::from(word(65)))?;
+    let layout = match level {
+        RaidLevel::Raid0 => 0,
+        _ => word(64),
+    };
     let used_bytes = used(u64::from(word(8)) * 1024, at);
     Ok(Some(MdMember {
         version: "0.90".to_owned(),
         level,
-        layout: word(64),
+        layout,
         chunk_bytes,
         data_start: 0,
         data_bytes: at,
@@ -104,7 +119,9 @@ fn version_0(source: &dyn Source) -> Parsed<MdMember> {
         // The last descriptor belongs to this member.
         role: Some(word(992 + 3)).filter(|&role| role < members),
         array: uuid(array),
-        array_bytes: array_bytes(level, word(64), members, used_bytes, chunk_bytes),
+        array_bytes: array_bytes(level, layout, members, used_bytes, chunk_bytes),
+        events: u64::from(word(39)) | u64::from(word(40)) << 32,
+        is_reshaping: word(2) >= 91,
     }))
 }
 
@@ -172,6 +189,15 @@ fn array_bytes(
         RaidLevel::Raid1 | RaidLevel::Other => member_bytes,
         RaidLevel::Raid10 => whole.saturating_mul(u64::from(members)) / u64::from(copies),
         _ => whole.saturating_mul(u64::from(data_members(level, layout, members))),
+    }
+}
+
+/// Returns the number of bytes of a member that hold data of the array. As in the kernel, each
+/// member of a linear array or a RAID 0 contributes all of its bytes.
+pub fn data_bytes(member: &MdMember) -> u64 {
+    match member.level {
+        RaidLevel::Linear | RaidLevel::Raid0 => member.data_bytes,
+        _ => member.used_bytes,
     }
 }
 

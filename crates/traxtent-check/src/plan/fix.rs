@@ -16,7 +16,7 @@ mod tables;
 
 use crate::finding::{AffectedParts, Finding, Fix, Rule};
 use crate::layers::{BootSector, Ext, MdMember, Partition, RaidLevel, Table, Unknown};
-use crate::rules::luks_remainder;
+use crate::rules::{array_below, luks_remainder};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 use blocks::BLOCK_BYTES;
 use devices::{DEVICE, DRIVE, PART_VARIABLE, device, path_word};
@@ -26,6 +26,9 @@ pub use report::{keep_first_commands, keep_first_of_array};
 /// The note for a layer that must be recreated.
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
+
+/// The note for an array that is being reshaped.
+const RESHAPE: &str = "let the reshape of the array end first (/proc/mdstat), then check again";
 
 /// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
@@ -459,15 +462,19 @@ impl FindingContext<'_> {
     /// Returns the note for an array whose members' data does not begin at a multiple of `every`
     /// bytes. The note is the same for all members.
     fn recreate_array(&self, member: &MdMember, every: u64) -> Fix {
+        if member.is_reshaping {
+            return note_only(RESHAPE);
+        }
         let chunk = match member.chunk_bytes {
             0 => String::new(),
             bytes => format!(" --chunk={}K", bytes >> 10),
         };
         let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
         let mut devices = vec![DEVICE.to_owned(); member.members as usize];
-        for (_, layer) in self.stack.iter() {
+        for (id, layer) in self.stack.iter() {
             if let Kind::MdMember(other) = &layer.kind
                 && other.array == member.array
+                && self.stack.above(id).next().is_some()
                 && let Some(role) = other.role
                 && let Some(device) = devices.get_mut(role as usize)
                 && let Some(on) = layer.on.first()
@@ -481,9 +488,13 @@ impl FindingContext<'_> {
         } else {
             ""
         };
+        let note = format!("the data of an array's members {COPY_AWAY}");
+        let Some((level, layout)) = level(member.level).zip(layout(member.level, member.layout))
+        else {
+            return note_only(&note);
+        };
         note_only(&format!(
-            "the data of an array's members {COPY_AWAY}: `mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {}`{explanation}",
-            level(member.level),
+            "{note}: `mdadm --create /dev/md0 --level={level}{layout} --raid-devices={}{chunk} --data-offset={offset}K {}`{explanation}",
             member.members,
             devices.join(" ")
         ))
@@ -493,6 +504,14 @@ impl FindingContext<'_> {
         let Kind::Array(_) = &self.layer.kind else {
             return Some(note_only(COPY_AWAY));
         };
+        let members = self
+            .layer
+            .on
+            .iter()
+            .map(|place| &self.stack.layer(place.layer).kind);
+        if { members }.any(|kind| matches!(kind, Kind::MdMember(member) if member.is_reshaping)) {
+            return Some(note_only(RESHAPE));
+        }
         let device = quoted(self.layer.node.as_deref().unwrap_or(DEVICE));
         Some(Fix {
             note: "md changes the chunk of RAID 0, 4, 5, 6 and 10 in place, slowly; back up first, and run this in a directory where \
@@ -506,20 +525,7 @@ impl FindingContext<'_> {
 
     /// Returns the sizes in bytes of a chunk and of a full stripe of the array below.
     fn stripes(&self) -> Option<(u64, u64)> {
-        let mut id = self.layer.on.first()?.layer;
-        loop {
-            let layer = self.stack.layer(id);
-            match &layer.kind {
-                Kind::Array(array) if array.stripe_bytes > 0 => {
-                    return Some((array.chunk_bytes, array.stripe_bytes));
-                }
-                Kind::LogicalVolume(volume) if volume.stripe_bytes > 0 => {
-                    return Some((volume.chunk_bytes, volume.stripe_bytes));
-                }
-                Kind::Disk(disk) => return disk.chunk_bytes.zip(disk.stripe_bytes),
-                _ => id = layer.on.first()?.layer,
-            }
-        }
+        array_below(self.stack, self.id).map(|(_, chunk, stripe)| (chunk, stripe))
     }
 
     fn ext_stride(&self) -> Option<Fix> {
@@ -527,7 +533,7 @@ impl FindingContext<'_> {
             return None;
         };
         let device = self.device_below()?;
-        let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
+        let (chunk, stripe) = self.stripes()?;
         Some(Fix {
             note: "takes effect at once, mounted or not; existing files stay where they are"
                 .to_owned(),
@@ -540,15 +546,17 @@ impl FindingContext<'_> {
     }
 
     fn xfs_unit(&self) -> Option<Fix> {
-        let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
-        let recreation = self.recreate_xfs()?;
-        Some(Fix {
-            note: format!(
-                "copy the data away (xfsdump), recreate it, copy the data back; or mount it with sunit={},swidth={} (in units of 512 bytes), which is permanent unless the kernel's log reports that the alignment cannot be changed",
+        let mut note = "copy the data away (xfsdump), recreate it, copy the data back".to_owned();
+        if let Some((chunk, stripe)) = self.stripes() {
+            note.push_str(&format!(
+                "; or mount it with sunit={},swidth={} (in units of 512 bytes), which is permanent unless the kernel's log reports that the alignment cannot be changed",
                 chunk / 512,
                 stripe / 512
-            ),
-            ..recreation
+            ));
+        }
+        Some(Fix {
+            note,
+            ..self.recreate_xfs()?
         })
     }
 
@@ -578,16 +586,47 @@ impl FindingContext<'_> {
     }
 }
 
-fn level(level: RaidLevel) -> &'static str {
-    match level {
+/// Returns mdadm's name of a level; `None` if mdadm creates no such array for data.
+fn level(level: RaidLevel) -> Option<&'static str> {
+    Some(match level {
+        RaidLevel::Linear => "linear",
         RaidLevel::Raid0 => "0",
         RaidLevel::Raid1 => "1",
         RaidLevel::Raid4 => "4",
         RaidLevel::Raid5 => "5",
         RaidLevel::Raid6 => "6",
         RaidLevel::Raid10 => "10",
-        _ => "linear",
-    }
+        RaidLevel::Other => return None,
+    })
+}
+
+/// Returns mdadm's option for a layout, with a space before it: nothing for the default, and `None`
+/// for a layout that mdadm does not create. The numbers are those of md(4) and raid5.h of the
+/// kernel.
+fn layout(level: RaidLevel, layout: u32) -> Option<String> {
+    let name = match (level, layout) {
+        (RaidLevel::Raid5 | RaidLevel::Raid6, 2) | (RaidLevel::Raid10, 0x102) => {
+            return Some(String::new());
+        }
+        (RaidLevel::Raid5 | RaidLevel::Raid6, _) => match layout {
+            0 => "left-asymmetric",
+            1 => "right-asymmetric",
+            3 => "right-symmetric",
+            4 => "parity-first",
+            5 => "parity-last",
+            _ => return None,
+        }
+        .to_owned(),
+        // Bits 0 to 7 count near copies, bits 8 to 15 far copies; bit 16 selects the offset layout.
+        (RaidLevel::Raid10, _) => match (layout >> 16, layout >> 8 & 0xff, layout & 0xff) {
+            (0, 1, near) => format!("n{near}"),
+            (0, far, 1) => format!("f{far}"),
+            (1, far, 1) => format!("o{far}"),
+            _ => return None,
+        },
+        _ => return Some(String::new()),
+    };
+    Some(format!(" --layout={name}"))
 }
 
 /// Returns a word quoted for a shell.

@@ -138,7 +138,7 @@ pub enum StackPlanError {
         lbns: u64,
     },
     /// The number of device names differs from the number of drives.
-    #[error("the stack needs {}, but {named} named; name each with --device", Count(*disks, "disk"), named = if *named == 1 { "1 is".to_owned() } else { format!("{named} are") })]
+    #[error("the stack needs {}, but {named} named; name each with --device, or change disks= or raid=", Count(*disks, "disk"), named = if *named == 1 { "1 is".to_owned() } else { format!("{named} are") })]
     Devices {
         /// The number of drives that the stack needs.
         disks: u32,

@@ -119,6 +119,9 @@ impl Raid {
     }
 }
 
+/// The maximum number of drives.
+const DISKS_MAX: u32 = 64;
+
 /// The description of a wanted stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackSpec {
@@ -130,6 +133,8 @@ pub struct StackSpec {
     pub raid: Option<Raid>,
     /// `disks=`: the number of drives.
     pub disks: u32,
+    /// Whether the words state that number.
+    pub is_count_stated: bool,
     /// `lvm`: a volume group with one volume.
     pub lvm: bool,
     /// `luks`: encryption, with this sector size in bytes; 0 if the drive determines it.
@@ -152,7 +157,7 @@ inode-ratio=BYTES                 bytes per inode of ext2, 3 and 4 [16384]
 luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
 lvm                               a volume group with one volume
 raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4K to 64M [512K]
-disks=N                           number of drives [the minimum for the level; 1 without raid]
+disks=N                           number of drives [that of --device, or the minimum for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
 tracks=yes|no                     begin at a track boundary; leave out blocks that span two tracks [yes, where known]";
@@ -170,7 +175,6 @@ impl FromStr for StackSpec {
 
     fn from_str(text: &str) -> Result<StackSpec, StackSpecError> {
         let mut want = StackSpec::default();
-        let mut disks = None;
         let mut seen: Vec<&str> = Vec::new();
         for word in text.split(',') {
             let fail = |word: &str, problem: String| StackSpecError {
@@ -185,11 +189,15 @@ impl FromStr for StackSpec {
                 return Err(fail(key, "is given twice".to_owned()));
             }
             seen.push(key);
-            want.set(key, value, &mut disks)
+            want.set(key, value)
                 .map_err(|problem| fail(word, problem))?;
         }
-        want.disks = disks.unwrap_or(want.raid.map_or(1, Raid::disks_min));
-        want.check().map_err(|problem| StackSpecError {
+        want.is_count_stated = seen.contains(&"disks");
+        if let (false, Some(raid)) = (want.is_count_stated, want.raid) {
+            want.disks = raid.disks_min();
+        }
+        let in_combination = want.check().and_then(|()| want.check_effect(&seen));
+        in_combination.map_err(|problem| StackSpecError {
             word: format!("{text:?}"),
             problem,
         })?;
@@ -204,6 +212,7 @@ impl Default for StackSpec {
             with: Partitioner::Sfdisk,
             raid: None,
             disks: 1,
+            is_count_stated: false,
             lvm: false,
             luks_sector: None,
             fs: FileSystem::Ext4,
@@ -215,12 +224,24 @@ impl Default for StackSpec {
 }
 
 impl StackSpec {
-    fn set(
-        &mut self,
-        key: &str,
-        value: Option<&str>,
-        disks: &mut Option<u32>,
-    ) -> Result<(), String> {
+    /// Returns the same stack on `count` drives if the words do not state their number, and if the
+    /// array can have that many.
+    #[must_use]
+    pub fn on_drives(&self, count: usize) -> StackSpec {
+        let mut want = self.clone();
+        if let (false, Some(_), Ok(count)) = (self.is_count_stated, self.raid, count.try_into())
+            && (1..=DISKS_MAX).contains(&count)
+        {
+            want.disks = count;
+        }
+        if want.check().is_ok() {
+            want
+        } else {
+            self.clone()
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
         let text = value.unwrap_or_default();
         match key {
             "table" => self.table = one_of(text, Table::ALL, Table::name)?,
@@ -247,8 +268,10 @@ impl StackSpec {
                 }
             }
             "disks" => {
-                let count = text.parse().ok().filter(|count| (1..=64).contains(count));
-                *disks = Some(count.ok_or("expected a number from 1 to 64")?);
+                let count = text.parse().ok();
+                let count = count.filter(|count| (1..=DISKS_MAX).contains(count));
+                self.disks =
+                    count.ok_or_else(|| format!("expected a number from 1 to {DISKS_MAX}"))?;
             }
             "inode-ratio" => {
                 self.inode_ratio = match bytes(text)? {
@@ -289,6 +312,20 @@ impl StackSpec {
                 "block= applies to ext2, ext3 and ext4; {} is created with blocks of 4096 bytes",
                 self.fs
             ));
+        }
+        Ok(())
+    }
+
+    /// Refuses words among those `given` that would have no effect.
+    fn check_effect(&self, given: &[&str]) -> Result<(), String> {
+        if !self.fs.is_ext() && given.contains(&"inode-ratio") {
+            return Err(format!(
+                "inode-ratio= applies to ext2, ext3 and ext4, not to {}; remove it",
+                self.fs
+            ));
+        }
+        if self.table == Table::None && given.contains(&"with") {
+            return Err("with= names the program that writes a table; remove it, or use table=gpt or table=mbr".to_owned());
         }
         Ok(())
     }
@@ -356,6 +393,23 @@ mod tests {
         assert_eq!("fs=ext4".parse(), Ok(StackSpec::default()));
     }
 
+    /// Are the named drives counted if the words do not state their number, and if the level allows
+    /// that many?
+    #[test]
+    fn counted_drives() {
+        for (text, named, disks) in [
+            ("raid=6", 8, 8),
+            ("raid=6", 3, 4),
+            ("raid=10", 5, 4),
+            ("raid=6,disks=4", 8, 4),
+            ("raid=1", 65, 2),
+            ("fs=ext4", 2, 1),
+        ] {
+            let want: StackSpec = text.parse().unwrap();
+            assert_eq!(want.on_drives(named).disks, disks, "{text} on {named}");
+        }
+    }
+
     /// Does every error state what is possible?
     #[test]
     fn refusals() {
@@ -382,6 +436,12 @@ mod tests {
                 "expected a whole number of bytes below 2^64",
             ),
             ("inode-ratio=512", "expected a size from 1K to 64M"),
+            (
+                "fs=xfs,inode-ratio=64K",
+                "inode-ratio= applies to ext2, ext3 and ext4, not to xfs",
+            ),
+            ("table=none,with=sgdisk", "remove it, or use table=gpt"),
+            ("raid=0,disks=65", "expected a number from 1 to 64"),
             (
                 "raid=5x64q",
                 "\"raid=5x64q\": expected a whole number of bytes",

@@ -117,17 +117,15 @@ pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
 }
 
 /// Returns the nearest striped layer at or below a layer, with the sizes of its chunk and its full
-/// stripe in bytes.
-pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
+/// stripe in bytes. A drive counts only if both sizes are stated: one does not follow from the
+/// other.
+pub(crate) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
     let mut at = id;
     loop {
         let (chunk, stripe) = match &stack.layer(at).kind {
             Kind::Array(array) => (array.chunk_bytes, array.stripe_bytes),
             Kind::LogicalVolume(volume) => (volume.chunk_bytes, volume.stripe_bytes),
-            Kind::Disk(disk) => {
-                let chunk = disk.chunk_bytes.or(disk.stripe_bytes)?;
-                (chunk, disk.stripe_bytes.unwrap_or(chunk))
-            }
+            Kind::Disk(disk) => disk.chunk_bytes.zip(disk.stripe_bytes)?,
             _ => (0, 0),
         };
         if chunk > 0 {

@@ -10,14 +10,14 @@ mod starts;
 mod tables;
 mod tracks;
 
-pub(crate) use grid::{CommonLines, common_lines, physical_below};
+pub(crate) use grid::{CommonLines, array_below, common_lines, physical_below};
 pub(crate) use tables::luks_remainder;
 pub use tracks::{Extent, TrackCheck};
 
 use std::collections::BTreeSet;
 
 use crate::finding::{Finding, Rule, Severity};
-use crate::layers::{Array, Disk, MediaKind, Remnant, Unknown};
+use crate::layers::{Array, Disk, MdMember, MediaKind, PhysicalVolume, Remnant, Unknown};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
 /// The system's message for a file that the user is not permitted to read.
@@ -35,6 +35,8 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
         match &layer.kind {
             Kind::Disk(disk) => drive_kind(id, disk, &layer.name, &mut findings),
             Kind::Unknown(unknown) => content(stack, id, unknown, &mut findings),
+            Kind::MdMember(member) => unused_member(stack, id, member, &mut findings),
+            Kind::PhysicalVolume(volume) => older_metadata(stack, id, volume, &mut findings),
             Kind::Array(array) => missing_members(stack, id, array, &mut findings),
             _ => {}
         }
@@ -148,6 +150,49 @@ fn missing_members(stack: &Stack, id: LayerId, array: &Array, findings: &mut Fin
         }
     };
     findings.push(Finding::new(Rule::ArrayIncomplete, id, what));
+}
+
+/// Reports a member that its array does not use, because another one is newer or has its role.
+fn unused_member(stack: &Stack, id: LayerId, member: &MdMember, findings: &mut Findings) {
+    if stack.above(id).next().is_some() {
+        return;
+    }
+    let others = stack.iter().filter_map(|(other, layer)| match &layer.kind {
+        Kind::MdMember(found) if other != id && found.array == member.array => Some((other, found)),
+        _ => None,
+    });
+    let others: Vec<(LayerId, &MdMember)> = others.collect();
+    let newest = others.iter().map(|(_, other)| other.events).max();
+    let title = stack.title(id);
+    let what = match newest.filter(|newest| *newest > member.events) {
+        Some(newest) => format!(
+            "{title} is older than other members of its array (events {} of {newest}), so it is not used",
+            member.events
+        ),
+        None => match others.iter().find(|(_, other)| other.role == member.role) {
+            Some(&(other, _)) => format!(
+                "{title} has the role of {} in the same array, so it is not used",
+                stack.title(other)
+            ),
+            None => return,
+        },
+    };
+    findings.push(Finding::new(Rule::OlderMetadata, id, what));
+}
+
+/// Reports a physical volume whose metadata is older than that of its group's other volumes.
+fn older_metadata(stack: &Stack, id: LayerId, volume: &PhysicalVolume, findings: &mut Findings) {
+    if volume.sequence == 0 || volume.sequence >= volume.group_sequence {
+        return;
+    }
+    let what = format!(
+        "{} has version {} of the metadata of group {}; version {} of another volume is used",
+        stack.title(id),
+        volume.sequence,
+        volume.group.as_deref().unwrap_or("of unknown name"),
+        volume.group_sequence
+    );
+    findings.push(Finding::new(Rule::OlderMetadata, id, what));
 }
 
 fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Findings) {

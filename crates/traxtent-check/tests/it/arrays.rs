@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use testkit::tool;
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{Array, MdMember, RaidLevel};
-use traxtent_check::{Kind, Stack};
+use traxtent_check::plan::fix::fix;
+use traxtent_check::{Kind, Rule, Stack};
 
-use crate::image::{Image, MIB, examine_images, first, run, wrong};
+use crate::image::{Image, MIB, examine_images, finding, first, run, wrong};
 
 /// The fields of a version 1 superblock that the tests vary or check.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ struct Superblock {
     data_sector: u64,
     data_sectors: u64,
     super_sector: u64,
+    events: u64,
+    features: u32,
 }
 
 impl Superblock {
@@ -29,6 +32,7 @@ impl Superblock {
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         put(0, &0xa92b_4efcu32.to_le_bytes());
         put(4, &1u32.to_le_bytes());
+        put(8, &self.features.to_le_bytes());
         put(16, b"sixteen bytes id");
         put(32, b"host:0");
         put(72, &self.level.to_le_bytes());
@@ -40,6 +44,7 @@ impl Superblock {
         put(136, &self.data_sectors.to_le_bytes());
         put(144, &self.super_sector.to_le_bytes());
         put(160, &self.member.to_le_bytes());
+        put(200, &self.events.to_le_bytes());
         put(220, &self.members.to_le_bytes());
         for role in 0..self.members {
             put(256 + 2 * role as usize, &(role as u16).to_le_bytes());
@@ -67,30 +72,38 @@ const MEMBER: Superblock = Superblock {
     data_sector: 2048,
     data_sectors: 126_976,
     super_sector: 8,
+    events: 100,
+    features: 0,
 };
+
+/// The feature bits of an array that is being reshaped, and of a RAID 0 whose layout is stated.
+const RESHAPE: u32 = 4;
+const STATED_LAYOUT: u32 = 4096;
+
+/// Creates the image of one member beside another image, with these bytes as its data.
+fn sibling(image: &Image, name: &str, superblock: Superblock, data: &[u8]) -> PathBuf {
+    let sectors = (superblock.data_sector + superblock.data_sectors).max(64 * MIB / 512);
+    let path = image.sibling(name, sectors * 512);
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let write =
+        |at, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
+    write(superblock.super_sector * 512, &superblock.bytes());
+    write(superblock.data_sector * 512, data);
+    path
+}
 
 /// Creates the members of an array, one image each, with these bytes as their data.
 fn members(superblock: Superblock, data: &[Vec<u8>]) -> (Image, Vec<PathBuf>) {
     let image = Image::new(64 * MIB);
-    let mut paths = Vec::new();
-    for member in 0..superblock.members {
-        let path = image.sibling(&format!("member{member}.img"), 64 * MIB);
-        let file = std::fs::File::options().write(true).open(&path).unwrap();
-        let write =
-            |at, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
-        write(
-            superblock.super_sector * 512,
-            &Superblock {
-                member,
-                ..superblock
-            }
-            .bytes(),
-        );
-        if let Some(data) = data.get(member as usize) {
-            write(superblock.data_sector * 512, data);
-        }
-        paths.push(path);
-    }
+    let path = |member: u32| {
+        let data = data.get(member as usize).map_or(&[][..], Vec::as_slice);
+        let own = Superblock {
+            member,
+            ..superblock
+        };
+        sibling(&image, &format!("member{member}.img"), own, data)
+    };
+    let paths = (0..superblock.members).map(path).collect();
     (image, paths)
 }
 
@@ -172,6 +185,31 @@ fn misaligned_members_are_recreated() {
     let command = "`mdadm --create /dev/md0 --level=5 --raid-devices=3 --chunk=512K \
                    --data-offset=65536K DEVICE DEVICE DEVICE`, where each DEVICE stands for";
     assert!(notes[0].contains(command), "{notes:#?}");
+    // The layout is stated unless it is the default. No command recreates another level.
+    for (level, layout, members, says) in [
+        (5, 0, 3, Some("--level=5 --layout=left-asymmetric --raid")),
+        (6, 2, 4, Some("--level=6 --raid")),
+        (10, 0x102, 4, Some("--level=10 --raid")),
+        (10, 0x201, 4, Some("--level=10 --layout=f2 --raid")),
+        (10, 0x1_0201, 4, Some("--level=10 --layout=o2 --raid")),
+        (-1, 0, 2, Some("--level=linear --raid")),
+        (5, 99, 3, None),
+        (-4, 0, 2, None),
+    ] {
+        let superblock = Superblock {
+            level,
+            layout,
+            members,
+            ..superblock
+        };
+        let (_folder, paths) = self::members(superblock, &[]);
+        let stack = examine_images(&paths, &StatedDrive::default());
+        let note = fix(&finding(&stack, Rule::DataStart), &stack).unwrap().note;
+        match says {
+            Some(says) => assert!(note.contains(says), "{note}"),
+            None => assert!(!note.contains("mdadm"), "{note}"),
+        }
+    }
     assert!(!notes[0].contains("$part") && !notes[0].contains("capitals"));
     let reference = "the same as for the first of these members above";
     assert_eq!(notes[1..], [reference; 2]);
@@ -329,5 +367,180 @@ fn partition_on_stripes() {
         // The end of the array, with the backup of its table, was not written.
         wrong.retain(|id| *id != "table-damaged");
         assert_eq!(wrong, expected, "level {level}");
+    }
+}
+
+/// Is the file system of a linear array or a RAID 0 whose members differ in length found in its full
+/// length, in both layouts of a RAID 0 with several zones and with the members in any order? Is
+/// nothing called damaged if the layout is unknown, or if a member is missing?
+#[test]
+fn members_of_different_lengths() {
+    let mke2fs = tool!("mke2fs");
+    let file_system = Image::new(24 * MIB);
+    file_system.run(&mke2fs, &["-q", "-F", "-b", "1024", "-g", "256", "@"], "");
+    let bytes = std::fs::read(&file_system.path).unwrap();
+    let chunk = 64 << 10;
+    let lengths = [11_u64, 4, 9];
+    // The member of each chunk of a RAID 0, for which the number of the chunk in its zone or in the
+    // array counts.
+    let striped = |is_original: bool| {
+        let mut data = vec![Vec::new(); 3];
+        let (mut row, mut first) = (0, 0);
+        for end in [4, 9, 11].map(|mib| mib * MIB / chunk) {
+            let zone: Vec<usize> = (0..3)
+                .filter(|&member| lengths[member] * MIB / chunk > row)
+                .collect();
+            let count = (end - row) as usize * zone.len();
+            for index in 0..count {
+                let number = if is_original { first + index } else { index };
+                let at = (first + index) * chunk as usize;
+                data[zone[number % zone.len()]].extend(&bytes[at..at + chunk as usize]);
+            }
+            (row, first) = (end, first + count);
+        }
+        data
+    };
+    let ends = [11, 15, 24].map(|mib| mib * MIB as usize);
+    let joined = vec![
+        bytes[..ends[0]].to_vec(),
+        bytes[ends[0]..ends[1]].to_vec(),
+        bytes[ends[1]..].to_vec(),
+    ];
+    for (level, layout, features, data) in [
+        (-1, 0, 0, joined),
+        (0, 1, STATED_LAYOUT, striped(true)),
+        (0, 2, STATED_LAYOUT, striped(false)),
+        (0, 2, 0, striped(false)),
+    ] {
+        let image = Image::new(MIB);
+        let superblock = |member: usize| Superblock {
+            level,
+            layout,
+            features,
+            chunk_sectors: (chunk / 512) as u32,
+            member: member as u32,
+            data_sectors: lengths[member] * MIB / 512,
+            ..MEMBER
+        };
+        let path = |member| {
+            let name = format!("member{member}.img");
+            sibling(&image, &name, superblock(member), &data[member])
+        };
+        let paths: Vec<PathBuf> = (0..3).map(path).collect();
+        let stack = examine_images(&paths, &StatedDrive::default());
+        let layer = first(&stack, |kind| match kind {
+            Kind::Array(array) => Some(array),
+            _ => None,
+        })
+        .0;
+        assert_eq!(layer.bytes, 24 * MIB, "level {level}");
+        let (ext, _) = first(&stack, |kind| match kind {
+            Kind::Ext(ext) => Some(ext),
+            _ => None,
+        });
+        assert_eq!(ext.bytes, 24 * MIB);
+        let of_length = |stack: &Stack| {
+            let mut wrong = wrong(stack);
+            wrong.retain(|id| *id != "fs-block" && *id != "ext-stride");
+            wrong
+        };
+        assert_eq!(of_length(&stack), [""; 0]);
+        let some = examine_images(&paths[1..], &StatedDrive::default());
+        assert_eq!(of_length(&some), [""; 0]);
+        let some = examine_images(&paths[..2], &StatedDrive::default());
+        assert_eq!(of_length(&some), [""; 0]);
+        assert!(
+            finding(&some, Rule::UnknownContent)
+                .what
+                .contains("all members")
+        );
+    }
+}
+
+/// Is an old copy of a member reported and not used, whether it is named first or last? Is a member
+/// that missed only one update used?
+#[test]
+fn older_members() {
+    let (image, mut paths) = members(MEMBER, &[]);
+    let old = Superblock {
+        member: 1,
+        events: 50,
+        chunk_sectors: 128,
+        ..MEMBER
+    };
+
+    paths.insert(0, sibling(&image, "old.img", old, &[]));
+    let examined = |image: &Image, paths: &[PathBuf]| {
+        let stack = examine_images(paths, &StatedDrive::default());
+        let notes = traxtent_check::rules::check(&stack, None).into_iter();
+        let notes: Vec<String> = notes
+            .filter(|found| [Rule::OlderMetadata, Rule::ArrayIncomplete].contains(&found.rule))
+            .map(|found| {
+                found
+                    .what
+                    .replace(image.path.parent().unwrap().to_str().unwrap(), "")
+            })
+            .collect();
+        (array(&stack).chunk_bytes, notes)
+    };
+    let says = "the md member in /old.img is older than other members of its array (events 50 of \
+                100), so it is not used";
+    for _ in 0..2 {
+        assert_eq!(examined(&image, &paths), (512 << 10, vec![says.to_owned()]));
+        paths.rotate_left(1);
+    }
+    // Without the current member 1, it is missing.
+    paths.retain(|path| !path.ends_with("member1.img"));
+    let (_, notes) = examined(&image, &paths);
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("member 2 of 3 of array")),
+        "{notes:?}"
+    );
+    assert!(notes.contains(&says.to_owned()), "{notes:?}");
+    let (image, mut paths) = members(MEMBER, &[]);
+    let third = Superblock {
+        member: 2,
+        ..MEMBER
+    };
+    let late = Superblock {
+        events: 99,
+        ..third
+    };
+    paths[2] = sibling(&image, "member2.img", late, &[]);
+    assert_eq!(examined(&image, &paths).1, [""; 0]);
+    // A second copy with as many events.
+    paths[2] = sibling(&image, "member2.img", third, &[]);
+    paths.push(sibling(&image, "copy.img", third, &[]));
+    let says = "the md member in /copy.img has the role of the md member in /member2.img in the same \
+                array, so it is not used";
+    assert_eq!(examined(&image, &paths).1, [says]);
+}
+
+/// Is the content of an array that is being reshaped not examined, with the reason, and is there no
+/// command for the array?
+#[test]
+fn reshape() {
+    let superblock = Superblock {
+        features: RESHAPE,
+        data_sector: 2049,
+        chunk_sectors: 1,
+        ..MEMBER
+    };
+    let (_folder, paths) = members(superblock, &[]);
+    let stack = examine_images(&paths, &StatedDrive::default());
+    assert!(
+        finding(&stack, Rule::UnknownContent)
+            .what
+            .contains("it is being reshaped")
+    );
+    for rule in [Rule::DataStart, Rule::ChunkSize] {
+        let fix = fix(&finding(&stack, rule), &stack).unwrap();
+        assert!(
+            fix.note.contains("let the reshape of the array end first"),
+            "{fix:?}"
+        );
+        assert_eq!(fix.commands, [""; 0]);
     }
 }

@@ -530,7 +530,7 @@ fn contents_that_cannot_shrink() {
     let bytes = 400 * MIB;
     for (tool, options, says) in [
         (&xfs, &["-q", "-f", "@"][..], "cannot shrink"),
-        (&mkswap, &["@"], "mkswap"),
+        (&mkswap, &["@"], "(`echo '64,819192' | sfdisk -N 1 "),
         (&cryptsetup, &luks, "records no length"),
     ] {
         let part = Image::new(bytes);
@@ -566,6 +566,39 @@ fn contents_that_cannot_shrink() {
             let note = row.fix.as_ref().map_or("", |fix| &fix.note);
             let is_sector = row.finding.rule == Rule::XfsSector;
             assert!(!is_sector || note.contains("from sector 64,"), "{note}");
+        }
+    }
+}
+
+/// Are stripe parameters of ext and XFS checked against a drive only if its chunk and its stripe are
+/// both stated, and does no command state a parameter of 0?
+#[test]
+fn half_stated_stripes() {
+    let mke2fs = testkit::tool!("mke2fs");
+    let mkfs = testkit::tool!("mkfs.xfs");
+    let ext = Image::new(64 * MIB);
+    ext.run(&mke2fs, &["-q", "-F", "-b", "4096", "@"], "");
+    let xfs = Image::new(320 * MIB);
+    xfs.run(&mkfs, &["-q", "-f", "-s", "size=4096", "@"], "");
+    let (chunk, stripe) = (Some(64 << 10), Some(192 << 10));
+    for (image, rule, says) in [
+        (&ext, Rule::ExtStride, "stride=16,stripe_width=48 "),
+        (&xfs, Rule::XfsUnit, "-d su=64k,sw=3 "),
+    ] {
+        for (chunk_bytes, stripe_bytes) in [(chunk, None), (None, stripe), (chunk, stripe)] {
+            let stated = StatedDrive {
+                chunk_bytes,
+                stripe_bytes,
+                ..StatedDrive::default()
+            };
+            let rows = findings(&image.stack_for(&stated), None, None, &[]);
+            let row = rows.iter().find(|row| row.finding.rule == rule);
+            let are_both = chunk_bytes.is_some() && stripe_bytes.is_some();
+            assert_eq!(row.is_some(), are_both, "{rows:#?}");
+            assert!(
+                row.is_none_or(|row| commands(row)[0].contains(says)),
+                "{row:#?}"
+            );
         }
     }
 }

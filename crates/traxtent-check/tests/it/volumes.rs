@@ -171,6 +171,70 @@ fn missing_physical_volume() {
     assert_eq!(wrong(&whole), [""; 0]);
 }
 
+/// Does the latest metadata of a group count if a volume has older metadata, or metadata that LVM
+/// ignores, in whatever order the volumes are named? Is older metadata reported?
+#[test]
+fn metadata_of_several_ages() {
+    let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));
+    let image = Image::new(64 * MIB);
+    let mut paths = vec![
+        image.path.clone(),
+        image.sibling("second.img", 64 * MIB),
+        image.sibling("third.img", 64 * MIB),
+    ];
+    let Some(loops) = Loops::over(losetup, &paths) else {
+        skip!("no loop device is available");
+    };
+    loops.lvm(&lvm, "pvcreate NODES");
+    let group = format!("traxtent_ages{}", std::process::id());
+    loops.lvm(&lvm, &format!("vgcreate {group} NODES"));
+    // The metadata on the first volume stays as it is.
+    loops.lvm(
+        &lvm,
+        &format!("pvchange --metadataignore y {}", loops.nodes[0]),
+    );
+    let create = "lvcreate -an -Zn -Wn --driverloaded n -l 1";
+    loops.lvm(&lvm, &format!("{create} -n one {group} {}", loops.nodes[0]));
+    std::fs::copy(&paths[1], paths[1].with_file_name("old.img")).unwrap();
+    loops.lvm(&lvm, &format!("{create} -n two {group} {}", loops.nodes[1]));
+    drop(loops);
+    let older = |paths: &[PathBuf]| {
+        let stack = examine_images(paths, &StatedDrive::default());
+        volume(&stack, &format!("{group}/one"));
+        let (two, _) = volume(&stack, &format!("{group}/two"));
+        assert_eq!(two.on.len(), 1, "{two:#?}");
+        let found = traxtent_check::rules::check(&stack, None).into_iter();
+        let notes = found.filter(|found| found.rule == Rule::OlderMetadata);
+        (
+            stack.clone(),
+            notes.map(|found| found.what).collect::<Vec<_>>(),
+        )
+    };
+    for _ in 0..3 {
+        let (stack, notes) = older(&paths);
+        assert_eq!(notes, [""; 0]);
+        let (one, _) = volume(&stack, &format!("{group}/one"));
+        assert_eq!(one.on.len(), 1);
+        paths.rotate_left(1);
+    }
+    // An old copy of the second volume.
+    paths.insert(0, paths[1].with_file_name("old.img"));
+    for _ in 0..4 {
+        let (stack, notes) = older(&paths);
+        let [note] = notes.as_slice() else {
+            panic!("{notes:?}")
+        };
+        assert!(
+            note.contains("old.img has version ") && note.contains(&group),
+            "{note}"
+        );
+        let (two, _) = volume(&stack, &format!("{group}/two"));
+        let below = stack.layer(stack.layer(two.on[0].layer).on[0].layer);
+        assert!(below.name.ends_with("second.img"), "{}", below.name);
+        paths.rotate_left(1);
+    }
+}
+
 /// Returns the commands printed for data that does not begin at a physical sector.
 fn commands(image: &Image) -> Vec<String> {
     let stack = image.stack();

@@ -65,7 +65,8 @@ pub(crate) struct Args {
     /// The size of an erase block of a solid-state drive in bytes, such as 512K or 3M
     #[arg(long, value_name = "BYTES", value_parser = size)]
     erase_block: Option<u64>,
-    /// The size of a chunk in bytes, such as 64K, if the drive is an array behind a controller
+    /// The size of a chunk in bytes, such as 64K, if the drive is an array behind a controller; with
+    /// --stripe, the stripe parameters of file systems are checked too
     #[arg(long, value_name = "BYTES", value_parser = size)]
     chunk: Option<u64>,
     /// The size of a full stripe's data in bytes, if the drive is an array behind a controller
@@ -246,7 +247,12 @@ fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     let drive = Drive::of(args)?;
     let judged: Vec<(StackArchive, Vec<ReportRow>)> = archives
         .into_iter()
-        .map(|archive| {
+        .map(|mut archive| {
+            for layer in &mut archive.stack.layers {
+                if let Kind::Disk(disk) = &mut layer.kind {
+                    drive.stated.apply_to(disk);
+                }
+            }
             let findings = drive.judge(&archive.stack, Vec::new(), Vec::new(), &args.ignore);
             (archive, findings)
         })

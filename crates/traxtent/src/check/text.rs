@@ -1,14 +1,14 @@
 //! The text that `traxtent check` prints: measurements, and a picture of the stack with its
 //! findings.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use traxtent_check::layers::{Disk, MediaKind, PartitionRole, SizeSource, Unknown};
 use traxtent_check::measure::MeasuredGrid;
 use traxtent_check::report::{Measurement, ReportRow, SeverityCounts};
 use traxtent_check::rules::bytes;
-use traxtent_check::{Finding, Kind, Layer, LayerId, Severity, Stack};
+use traxtent_check::{Finding, Kind, Layer, LayerId, Rule, Severity, Stack};
 
 /// Formats measurements, one per line. The result is empty if there are none.
 pub(super) fn measurements(found: &[Measurement]) -> String {
@@ -52,8 +52,10 @@ pub(super) fn report(stack: &Stack, rows: &[ReportRow]) -> String {
         text.push('\n');
     }
     let mut costs = HashSet::new();
+    let mut notes = HashMap::new();
     for row in rows {
         write_finding(&mut text, row, &mut costs);
+        write_fix(&mut text, stack, row, &mut notes);
     }
     let _ = writeln!(text, "\n{}", counts(SeverityCounts::of(rows)));
     text
@@ -92,7 +94,7 @@ fn counts(tally: SeverityCounts) -> String {
 /// Writes a finding in words. The figures of a cost that are among the `costs` already written are
 /// not repeated.
 fn write_finding(text: &mut String, row: &ReportRow, costs: &mut HashSet<String>) {
-    let ReportRow { finding, fix, cost } = row;
+    let ReportRow { finding, cost, .. } = row;
     let _ = writeln!(
         text,
         "{:<7}  {}: {}",
@@ -132,11 +134,41 @@ fn write_finding(text: &mut String, row: &ReportRow, costs: &mut HashSet<String>
         }
         Err(_) => {}
     }
-    if let Some(fix) = fix {
-        let _ = writeln!(text, "         fix: {}", fix.note);
-        for command in &fix.commands {
-            let _ = writeln!(text, "           {command}");
-        }
+}
+
+/// Writes the fix of a finding. A note without commands that an earlier finding of the same rule
+/// had is replaced with a reference to the layer of that finding.
+fn write_fix<'a>(
+    text: &mut String,
+    stack: &Stack,
+    row: &'a ReportRow,
+    notes: &mut HashMap<(Rule, &'a str), LayerId>,
+) {
+    let Some(fix) = &row.fix else { return };
+    let finding = &row.finding;
+    if fix.commands.is_empty()
+        && let Some(&first) = notes.get(&(finding.rule, fix.note.as_str()))
+    {
+        let reference = format!("the same as for {} above", with_drive(stack, first));
+        let shorter = [reference.as_str(), &fix.note]
+            .into_iter()
+            .min_by_key(|text| text.len());
+        let _ = writeln!(text, "         fix: {}", shorter.unwrap_or_default());
+        return;
+    }
+    notes.insert((finding.rule, &fix.note), finding.layer);
+    let _ = writeln!(text, "         fix: {}", fix.note);
+    for command in &fix.commands {
+        let _ = writeln!(text, "           {command}");
+    }
+}
+
+/// Returns the title of a layer with the drive that it lies on, if it lies in one piece.
+fn with_drive(stack: &Stack, id: LayerId) -> String {
+    let title = stack.title(id);
+    match stack.in_one_piece(id) {
+        Some((drive, _)) if drive != id => format!("{title} of {}", stack.layer(drive).name),
+        _ => title,
     }
 }
 
@@ -229,9 +261,16 @@ fn describe(layer: &Layer) -> String {
             };
             format!("{size}{role}, from sector {}", partition.first_sector)
         }
-        Kind::MdMember(member) => {
-            format!("{}, data from {}", member.version, bytes(member.data_start))
-        }
+        Kind::MdMember(member) => format!(
+            "{}, data from {}{}",
+            member.version,
+            bytes(member.data_start),
+            if member.is_reshaping {
+                ", being reshaped"
+            } else {
+                ""
+            }
+        ),
         Kind::Array(array) if array.chunk_bytes > 0 => format!(
             "{size}, {} of {}, chunks of {}, full stripe {}",
             array.level.name(),

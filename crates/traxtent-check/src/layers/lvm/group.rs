@@ -12,6 +12,8 @@ pub struct Group {
     pub name: String,
     /// The UUID.
     pub uuid: String,
+    /// The version of the metadata, which increases with every change.
+    pub sequence: u64,
     /// The size of an extent in bytes.
     pub extent_bytes: u64,
     /// The physical volumes.
@@ -109,6 +111,7 @@ impl Group {
         Ok(Group {
             name: name.clone(),
             uuid: word(group, "id")?,
+            sequence: number(group, "seqno")?,
             extent_bytes,
             physical,
             volumes,

@@ -7,7 +7,7 @@
 mod group;
 mod text;
 
-pub use group::{Area, Group, Segment, Volume};
+pub use group::{Area, Group, Physical, Segment, Volume};
 
 use super::error::{LayerError, Parsed, contradiction};
 use super::fields::{Fields, header};
@@ -21,6 +21,8 @@ const LABEL_SECTORS: u64 = 4;
 const AREAS_MAX: usize = 15;
 /// The maximum length of a text.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
+/// The flag of a metadata area that LVM ignores.
+const IGNORED: u32 = 1;
 /// The offset of the ring buffer in a metadata area, after a sector of pointers.
 const RING_AT: u64 = SECTOR_BYTES;
 
@@ -64,20 +66,39 @@ fn volume(
         group: None,
         data_start: data.first().map_or(0, |(start, _)| *start),
         extent_bytes: 0,
+        sequence: 0,
+        group_sequence: 0,
     };
+    let mut latest: Option<Group> = None;
     for (start, bytes) in metadata {
         if let Some(text) = metadata_text(source, start, bytes)? {
             let group = Group::parse(&text)?;
-            let own = group.physical.iter().find(|own| own.uuid == physical.uuid);
-            let own = own
-                .ok_or_else(|| wrong(format!("group {} does not list this volume", group.name)))?;
-            physical.group = Some(group.name.clone());
-            physical.data_start = own.data_start;
-            physical.extent_bytes = group.extent_bytes;
-            return Ok((physical, Some(group)));
+            if latest
+                .as_ref()
+                .is_none_or(|latest| latest.sequence < group.sequence)
+            {
+                latest = Some(group);
+            }
         }
     }
-    Ok((physical, None))
+    if let Some(group) = &latest {
+        let own = group.physical.iter().find(|own| own.uuid == physical.uuid);
+        let own =
+            own.ok_or_else(|| wrong(format!("group {} does not list this volume", group.name)))?;
+        physical.sequence = group.sequence;
+        physical.join(group, own);
+    }
+    Ok((physical, latest))
+}
+
+impl PhysicalVolume {
+    /// Adds the facts that the metadata of its group states; `own` is its entry there.
+    pub(crate) fn join(&mut self, group: &Group, own: &Physical) {
+        self.group = Some(group.name.clone());
+        self.data_start = own.data_start;
+        self.extent_bytes = group.extent_bytes;
+        self.group_sequence = group.sequence;
+    }
 }
 
 /// The first byte and the length of each area.
@@ -98,7 +119,8 @@ fn areas(mut bytes: &[u8]) -> Result<(Areas, &[u8]), LayerError> {
     Err(wrong("its list of areas has no end"))
 }
 
-/// Returns the text in a metadata area, if there is any.
+/// Returns the text in a metadata area, if there is any. LVM does not update areas that are flagged
+/// as ignored (`pvchange --metadataignore y`), so their text may be old.
 fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> {
     let Some(sector) = header(source, start, 512)? else {
         return Err(wrong(format!(
@@ -110,7 +132,7 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
     }
     let fields = Fields(&sector);
     let (offset, count) = (fields.le64(40), fields.le64(48));
-    if count == 0 {
+    if count == 0 || fields.le32(60) & IGNORED != 0 {
         return Ok(None);
     }
     if count > TEXT_BYTES_MAX || offset < RING_AT || offset >= bytes || count > bytes - RING_AT {

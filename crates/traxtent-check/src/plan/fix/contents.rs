@@ -16,8 +16,8 @@ pub(super) fn end(kind: &Kind) -> Option<u64> {
 }
 
 /// Returns the steps for a partition that must be shortened to be moved, but whose content fills it
-/// or may fill it. SECTOR stands for the new first sector. For ext, commands shrink the file system
-/// instead.
+/// or may fill it. SECTOR stands for the new first sector, and TABLE for the command that changes
+/// the table. For ext, commands shrink the file system instead.
 pub(super) fn too_long(kind: &Kind) -> Option<String> {
     let recreate = "recreate the partition from sector SECTOR";
     Some(match kind {
@@ -29,7 +29,7 @@ pub(super) fn too_long(kind: &Kind) -> Option<String> {
         ),
         Kind::Swap(_) => {
             format!(
-                "swap holds nothing to keep: stop it (swapoff), {recreate}, and run mkswap on it; /etc/fstab may name its old UUID"
+                "swap holds nothing to keep: stop it (swapoff), {recreate} (`TABLE`), and run mkswap on it; /etc/fstab may name its old UUID"
             )
         }
         Kind::MdMember(_) => format!(

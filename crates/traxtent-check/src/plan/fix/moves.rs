@@ -193,8 +193,15 @@ impl FindingContext<'_> {
             return None;
         }
         let Kind::Ext(ext) = &layer.kind else {
+            let (entry, _, drive) = self.partition()?;
+            let table = format!(
+                "echo '{moved},{sectors}' | sfdisk -N {} {}",
+                entry.number,
+                device(drive)
+            );
             return contents::too_long(&layer.kind).map(|what| {
-                note_only(&what.replace("SECTOR", &format!("{moved}{}", self.sector_size())))
+                let what = what.replace("SECTOR", &format!("{moved}{}", self.sector_size()));
+                note_only(&what.replace("TABLE", &table))
             });
         };
         let at = FindingContext {
