@@ -244,6 +244,25 @@ fn collected() {
         folder.path().join("two.json"),
     )
     .unwrap();
+    // The stated values replace the collected ones.
+    for (option, value, says) in [
+        ("--physical-sector", "8K", "physical sector of 8 KiB"),
+        ("--logical-sector", "4K", "sectors 4096/4096"),
+        (
+            "--erase-block",
+            "3M",
+            "solid-state: it is checked against erase blocks of 3 MiB",
+        ),
+        ("--chunk", "64K", "echo '128,8192' | sfdisk"),
+        ("--stripe", "192K", "echo '384,8192' | sfdisk"),
+        ("--drive", "wd10ears-jumper", "alignment-offset"),
+    ] {
+        let stated = run(&["check", "one.json", option, value]).out;
+        assert!(
+            !one.out.contains(says) && stated.contains(says),
+            "{option}: {stated}"
+        );
+    }
     let rows = run(&["check", "one.json", "two.json"]);
     assert_eq!((rows.status, rows.out.lines().count()), (1, 3));
     let reports: serde_json::Value =
@@ -305,6 +324,24 @@ fn equal_costs() {
     let text = traxtent(&["check", path.to_str().unwrap()]).out;
     assert_eq!(text.matches("small random writes: ").count(), 1, "{text}");
     let again = "cost on toshiba-p300, a typical drive: the same figures as above\n";
+    assert_eq!(text.matches(again).count(), 1, "{text}");
+}
+
+/// Is a long note that several findings share printed once, with the layer that it is for?
+#[test]
+fn equal_notes() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    image(&folder, &[34]).unwrap();
+    let copy = folder.path().join("copy.img");
+    fs::copy(folder.path().join("disk.img"), copy).unwrap();
+    let text = traxtent_in(folder.path(), &["check", "disk.img", "copy.img"]).out;
+    assert_eq!(
+        text.matches("fix: follows from its start").count(),
+        1,
+        "{text}"
+    );
+    let again = "fix: the same as for partition 1 of disk.img above\n";
     assert_eq!(text.matches(again).count(), 1, "{text}");
 }
 

@@ -501,6 +501,26 @@ fn names_in_use() {
     }
 }
 
+/// Does the array have as many drives as are named, and are those that this machine lacks listed in
+/// one line?
+#[test]
+fn named_devices_count() {
+    let devices: Vec<String> = ('a'..='h')
+        .map(|letter| format!("/dev/missing{letter}"))
+        .collect();
+    let mut arguments = vec!["plan", "stack", "dt01aca300", "--for", "fs=xfs,raid=6"];
+    for device in &devices {
+        arguments.extend(["--device", device]);
+    }
+    let script = prints(&arguments);
+    assert!(script.contains("--raid-devices=8 "), "{script}");
+    let note = format!(
+        "\n# {} do not exist on this machine, so their sizes, content and use were not checked.\n",
+        devices.join(", ")
+    );
+    assert!(script.contains(&note), "{script}");
+}
+
 /// Is a line break in a path part of a comment?
 #[test]
 fn a_path_with_a_line_break() {
@@ -575,7 +595,7 @@ fn refusals() {
         (
             &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
             2,
-            "the stack needs 3 disks, but 1 is named; name each with --device",
+            "the stack needs 3 disks, but 1 is named; name each with --device, or change disks=",
         ),
         (
             &["wd10ears", "--for", "fs=ext4,block=1024"],
