@@ -319,7 +319,7 @@ fn array_of_two_drives() {
         machine.hold(part, "md0");
     }
     // A superblock of version 1.2 on each partition, and a file system in the array.
-    for drive in ["sda", "sdb"] {
+    for (number, drive) in [(0, "sda"), (1, "sdb")] {
         let file = File::options()
             .write(true)
             .open(machine.dev(drive))
@@ -337,7 +337,10 @@ fn array_of_two_drives() {
         put(128, 2048);
         put(136, 32_768);
         put(144, 8);
+        put(160, number);
         put(220, 2);
+        // The roles of the members 0 and 1.
+        put(256, 1 << 16);
         write(4096, &superblock);
     }
     run(
