@@ -58,8 +58,7 @@ impl StatedDrive {
         self.disk(Some(device))
     }
 
-    /// Applies the stated facts to a drive of an archive, in whose place the kernel's facts are
-    /// known no more.
+    /// Replaces the facts about a drive of an archive with those that are stated.
     pub fn apply_to(&self, disk: &mut Disk) {
         let replace = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         replace(&mut disk.erase_bytes, self.erase_bytes);
