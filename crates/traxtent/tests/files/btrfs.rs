@@ -214,7 +214,9 @@ fn compressed_files_are_left_out() {
 
     let read = file(&disk, &["read"], &["text"]);
     let line = format!("traxtent: {text}: cannot find its blocks: {why}\n");
-    assert_eq!((read.status, read.err), (Some(3), line));
+    assert_eq!(read.status, Some(3), "{read:?}");
+    // The file system is smaller than the drive of the map.
+    assert!(read.err.ends_with(&line), "{read:?}");
 
     let other = "btrfs cannot exchange blocks between files at different offsets; only ext4 can";
     for words in [&["realign", "--trust-map"][..], &["realign", "--dry-run"]] {
@@ -226,7 +228,7 @@ fn compressed_files_are_left_out() {
     }
     let made = file(
         &disk,
-        &["allocate", "--trust-map", "--size", "1M"],
+        &["allocate", "--quiet", "--trust-map", "--size", "1M"],
         &["new"],
     );
     let line = format!("traxtent: {}: {other}\n", disk.path("new").display());
