@@ -26,7 +26,7 @@ use traxtent_map::TrackMap;
 use traxtent_model::profile::Profile;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::map::Subject;
 use crate::output;
 use crate::overwrite::{self, OutputFormat};
@@ -222,6 +222,7 @@ fn machine(args: &Args) -> Result<()> {
             TargetError::File { path, error } => Failure::file(&path, &error),
             error => Failure::Io(error.to_string()),
         })?;
+    warn_of_smaller_disks(&stack);
     if let Some(path) = &args.collect {
         return output::write(path, &StackArchive::new(hostname(), stack).write());
     }
@@ -240,6 +241,24 @@ fn machine(args: &Args) -> Result<()> {
         output::finish(out)?;
     }
     verdict(args, &findings)
+}
+
+/// Warns about block devices that are smaller than the drive of `--drive`, so that it is probably
+/// another one. An image may hold only the first part of a drive. A larger image or device is a
+/// finding.
+fn warn_of_smaller_disks(stack: &Stack) {
+    for (_, layer) in stack.iter() {
+        if let Kind::Disk(disk) = &layer.kind
+            && !disk.image
+            && let Some(capacity) = disk.capacity_bytes
+            && layer.bytes < capacity
+        {
+            let (name, bytes) = (&layer.name, layer.bytes);
+            warn(format!(
+                "{name}: has {bytes} bytes, but the drive of --drive has {capacity}; its tracks may be those of another drive"
+            ));
+        }
+    }
 }
 
 /// Checks archives of other machines. Prints a report for one, and a table for several.

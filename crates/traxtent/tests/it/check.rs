@@ -510,7 +510,7 @@ fn measuring_is_refused() {
 }
 
 /// Are the extents of a mounted file found by FIEMAP and compared with the tracks of the named
-/// drive, and is the cost given?
+/// drive, and is the cost given? Does a warning say that the device is smaller than this drive?
 #[test]
 fn mounted_files() {
     let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
@@ -547,6 +547,8 @@ fn mounted_files() {
     let Some(answer) = answer else {
         testkit::skip!("nothing can be mounted here");
     };
+    let smaller = "has 134217728 bytes, but the drive of --drive has ";
+    assert_eq!(answer.err.matches(smaller).count(), 1, "{}", answer.err);
     let report: serde_json::Value = serde_json::from_str(&answer.out).expect(&answer.err);
     let findings = report["findings"].as_array().unwrap();
     let of_file = |found: &&serde_json::Value| found["what"].as_str().unwrap().contains(&file);
