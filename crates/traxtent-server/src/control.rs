@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::service::ServiceError;
@@ -55,7 +56,7 @@ pub(crate) struct ListeningSocket {
 
 /// The maximum length of an order in bytes, including the newline.
 const LINE_BYTES_MAX: u64 = 16 << 10;
-/// The time limit for a client to send an order, and to accept each reply.
+/// The time limit for a client to send an order, from its first byte, and to accept each reply.
 const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 16;
@@ -131,7 +132,13 @@ impl ListeningSocket {
             None,
         )?;
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode & 0o600))?;
-        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let address = SocketAddrUnix::new(path).map_err(|errno| match errno {
+            Errno::NAMETOOLONG => io::Error::other(
+                "the path of a socket has at most 107 bytes; name a shorter one, or set TMPDIR to a shorter path",
+            ),
+            other => other.into(),
+        })?;
+        rustix::net::bind(&socket, &address)?;
         let socket = ListeningSocket {
             listener: UnixListener::from(socket),
             path: path.to_owned(),
@@ -180,7 +187,7 @@ fn accept_client<T: OrderHandler>(
     let Ok(own) = client.try_clone() else { return };
     let run = move || {
         let _slot = slot;
-        // An error means that the client disconnected, or was idle for too long. It is ignored.
+        // An error means that the client disconnected, or accepts no replies. It is ignored.
         let _ = serve(&own, &handler);
     };
     let thread = thread::Builder::new().name("orders".to_owned());
@@ -201,17 +208,23 @@ impl Drop for ClientSlot {
 /// A client's input, with a time limit for each line.
 struct TimedReader<'a> {
     client: &'a UnixStream,
-    until: Instant,
+    /// The end of the time limit. Between lines there is none: it begins with the first byte.
+    until: Option<Instant>,
 }
 
 impl Read for TimedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = self
+            .until
+            .map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.client.set_read_timeout(Some(left))?;
-        match (&mut &*self.client).read(into) {
+        self.client.set_read_timeout(left)?;
+        let read = (&mut &*self.client).read(into);
+        self.until
+            .get_or_insert_with(|| Instant::now() + LINE_TIMEOUT);
+        match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 Err(io::ErrorKind::TimedOut.into())
             }
@@ -237,7 +250,7 @@ pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
 
 fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<()> {
     client.set_write_timeout(Some(LINE_TIMEOUT))?;
-    let until = Instant::now() + LINE_TIMEOUT;
+    let until = None;
     // The buffer is larger than a line, so that a client that sends too much receives an error
     // before it is disconnected.
     let mut input =
@@ -245,7 +258,8 @@ fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<
     let mut line = Vec::new();
     loop {
         line.clear();
-        input.get_mut().until = Instant::now() + LINE_TIMEOUT;
+        let has_begun = !input.buffer().is_empty();
+        input.get_mut().until = has_begun.then(|| Instant::now() + LINE_TIMEOUT);
         match (&mut input)
             .take(LINE_BYTES_MAX)
             .read_until(b'\n', &mut line)

@@ -33,7 +33,8 @@ pub trait BlockService: Debug + Send + Sync {
     /// the server cannot begin.
     fn start(&self) -> Result<(), ServiceError>;
 
-    /// Shuts down cleanly. Outstanding requests of a drive fail.
+    /// Shuts down cleanly. Outstanding requests of a drive fail; its volatile cache is written to
+    /// its data file.
     ///
     /// # Errors
     /// Returns an error if an output cannot be written, or a volume cannot be stopped cleanly.

@@ -244,7 +244,8 @@ impl FromStr for Fault {
             .map(|part| {
                 let problem = || FaultError {
                     key: part.trim().to_owned(),
-                    problem: "expected key=value".to_owned(),
+                    problem: "expected key=value, with times as one word, such as for=3s"
+                        .to_owned(),
                 };
                 let (key, value) = part.split_once('=').ok_or_else(problem)?;
                 Ok((key.trim(), value.trim()))

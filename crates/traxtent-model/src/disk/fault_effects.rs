@@ -88,10 +88,12 @@ impl<M: Media> Disk<M> {
         let now = self.now;
         let until = |length: Span| SimTime(now.0.saturating_add(length.0));
         let forever = SimTime(u64::MAX);
+        // An effect that ends later than this one goes on.
+        let extend = |end: &mut SimTime, to: SimTime| *end = (*end).max(to);
         match fault {
             Fault::PowerCut { seed, tearing, off } => {
                 let seed = seed.unwrap_or_else(|| self.seeds.bits());
-                self.unresponsive_until = until(off);
+                extend(&mut self.unresponsive_until, until(off));
                 return self.cut_power(seed, tearing).map(Some);
             }
             Fault::LatentError {
@@ -120,14 +122,17 @@ impl<M: Media> Disk<M> {
             }
             Fault::Stall { length } => self.drive.stall(now, until(length)),
             Fault::Vanish { length } => {
-                self.unresponsive_until = until(length);
+                extend(&mut self.unresponsive_until, until(length));
                 self.fail_outstanding(&DiskError::Unresponsive);
             }
             Fault::LyingFlush { length } => {
-                self.ignores_until[FLUSH] = length.map_or(forever, until);
+                extend(
+                    &mut self.ignores_until[FLUSH],
+                    length.map_or(forever, until),
+                );
             }
             Fault::LyingFua { length } => {
-                self.ignores_until[FUA] = length.map_or(forever, until);
+                extend(&mut self.ignores_until[FUA], length.map_or(forever, until));
             }
         }
         Ok(None)

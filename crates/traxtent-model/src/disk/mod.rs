@@ -210,6 +210,20 @@ impl<M: Media> Disk<M> {
         Ok(self.store.write_out(most)?)
     }
 
+    /// Writes all acknowledged data to the media, as a drive does that is shut down in an orderly
+    /// way. This takes no modelled time, and no fault prevents it: a drive that ignores flushes
+    /// writes its cache in the end. Outstanding commands are not completed.
+    ///
+    /// # Errors
+    /// Returns an error if the media fail. The data that could not be written remains volatile.
+    pub fn write_cache(&mut self) -> Result<(), DiskError> {
+        let all = self.store.mark();
+        self.store.flush(all)?;
+        while self.store.write_out(u64::MAX)? {}
+        self.clear_retries_of_rewritten();
+        Ok(self.store.sync()?)
+    }
+
     /// Submits a command at `now`, which must not be earlier than any time given before. `data`
     /// holds the data of a write, and is empty for other commands. If the drive does not respond,
     /// the command fails immediately.

@@ -131,7 +131,7 @@ impl DriveServer {
             sha256: &self.sha256,
             seed: self.scenario.seed,
             scheduler: self.settings.profile.queue.scheduler,
-            write_back: self.settings.profile.cache.write_back,
+            has_write_back: self.drive.caching().write_back,
             file: self.store.file_times(),
         };
         let mut receipt = tally.receipt(&subject, clock, &running.load);
@@ -163,6 +163,17 @@ impl DriveServer {
             self.store.sync()?;
         }
         Ok(delivered)
+    }
+
+    /// Writes the drive's volatile cache to the data file, if there is one.
+    fn write_cache(&self) -> Result<(), ServiceError> {
+        match self.running.get() {
+            Some(running) if self.store.is_file() && !self.settings.read_only => {
+                running.paced.write_cache()?;
+                self.store.sync()
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Carries out a command, and records its outcome and delivery time.
@@ -294,9 +305,17 @@ impl BlockService for DriveServer {
             }
         }
         drop(self.control.lock().take());
-        let log = self.log.as_ref().map_or(Ok(()), Log::finish);
-        self.write_receipt()?;
-        log
+        let results = [
+            self.write_cache(),
+            self.log.as_ref().map_or(Ok(()), Log::finish),
+            self.write_receipt(),
+        ];
+        let mut errors = results.into_iter().filter_map(Result::err);
+        let first = errors.next();
+        for other in errors {
+            tracing::error!("{other}");
+        }
+        first.map_or(Ok(()), Err)
     }
 
     fn limit_shutdown(&self) {

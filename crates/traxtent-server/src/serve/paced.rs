@@ -241,6 +241,11 @@ impl RealTimeDrive {
         Ok(())
     }
 
+    /// Writes the drive's volatile cache to the media.
+    pub(super) fn write_cache(&self) -> Result<(), ServiceError> {
+        Ok(self.lock().port.unit_mut().write_cache()?)
+    }
+
     /// Injects a fault now.
     pub(super) fn inject(&self, fault: Fault) -> Result<Option<PowerCutResult>, ServiceError> {
         let mut state = self.lock();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use traxtent_model::disk::{Command, Completion, Fault, FaultEvent};
 use traxtent_model::drive::ServedBy;
-use traxtent_model::profile::{Profile, Scheduler, WriteBack};
+use traxtent_model::profile::{Profile, Scheduler};
 use traxtent_units::stats::{Moments, Quantiles};
 use traxtent_units::{Count, SimTime, Span};
 
@@ -65,6 +65,13 @@ pub struct Receipt {
     /// The last thousand faults that occurred, from the scenario and from `traxtent fault`, with
     /// their simulated times.
     pub faults: Vec<String>,
+    /// The number of all faults that occurred.
+    #[serde(default)]
+    pub fault_count: u64,
+    /// The last thousand faults that could not be injected, with their simulated times and the
+    /// reasons. They are among `faults` too.
+    #[serde(default)]
+    pub failed_faults: Vec<String>,
     /// The faults of the scenario whose time has not come, with their simulated times.
     #[serde(default)]
     pub pending_faults: Vec<String>,
@@ -189,7 +196,7 @@ pub(super) struct Subject<'a> {
     pub(super) sha256: &'a str,
     pub(super) seed: u64,
     pub(super) scheduler: Scheduler,
-    pub(super) write_back: WriteBack,
+    pub(super) has_write_back: bool,
     pub(super) file: Option<FileTimes>,
 }
 
@@ -322,6 +329,8 @@ pub(super) struct ReceiptStatistics {
     storage_errors: u64,
     storage_error: Option<String>,
     faults: VecDeque<String>,
+    fault_count: u64,
+    failed_faults: VecDeque<String>,
     /// Whether a fault concerned the write cache.
     had_write_cache_fault: bool,
     /// The number of requests later than 1 % of their response time in the model.
@@ -396,11 +405,12 @@ impl ReceiptStatistics {
             Err(error) => format!(": {error}"),
         };
         self.had_write_cache_fault |= event.fault.concerns_write_cache();
-        if self.faults.len() == FAULTS_KEPT {
-            self.faults.pop_front();
+        self.fault_count += 1;
+        let fault = format!("{}{what}", timed(event.at, &event.fault));
+        if event.outcome.is_err() {
+            keep_last(&mut self.failed_faults, fault.clone());
         }
-        let fault = timed(event.at, &event.fault);
-        self.faults.push_back(format!("{fault}{what}"));
+        keep_last(&mut self.faults, fault);
     }
 
     /// Returns the receipt so far.
@@ -432,6 +442,8 @@ impl ReceiptStatistics {
                 flushes: flushes.times(),
             },
             faults: self.faults.iter().cloned().collect(),
+            fault_count: self.fault_count,
+            failed_faults: self.failed_faults.iter().cloned().collect(),
             pending_faults: Vec::new(),
             lateness_us: Percentiles::of(&mut self.lateness, us),
             transport_us: Percentiles::of(&mut self.transport, us),
@@ -451,7 +463,7 @@ impl ReceiptStatistics {
             bounds: BOUNDS.to_owned(),
             notes: self.starvation(subject.scheduler).into_iter().collect(),
         };
-        if self.had_write_cache_fault && subject.write_back == WriteBack::None {
+        if self.had_write_cache_fault && !subject.has_write_back {
             receipt.notes.push(NO_WRITE_CACHE.to_owned());
         }
         let (reasons, notes) = self.deviations();
@@ -660,8 +672,12 @@ impl Receipt {
         if let Some(last) = self.faults.last() {
             lines.push(format!(
                 "faults      {}; the last at {last}",
-                self.faults.len()
+                self.fault_count
             ));
+        }
+        if let Some(last) = self.failed_faults.last() {
+            let failed = Count(self.failed_faults.len(), "fault");
+            lines.push(format!("faults      {failed} failed; the last at {last}"));
         }
         if let Some(first) = self.pending_faults.first() {
             lines.push(format!(
@@ -685,6 +701,14 @@ impl Receipt {
         lines.extend(self.notes.iter().map(|note| format!("notes       {note}")));
         lines
     }
+}
+
+/// Adds a fault. Only the last ones are kept.
+fn keep_last(faults: &mut VecDeque<String>, fault: String) {
+    if faults.len() == FAULTS_KEPT {
+        faults.pop_front();
+    }
+    faults.push_back(fault);
 }
 
 /// Returns a fault with its time.

@@ -9,6 +9,7 @@ use traxtent_run::input;
 use traxtent_server::serve::Settings;
 
 use super::Args;
+use super::environment::variable_part;
 use crate::failure::{Failure, Result};
 use crate::machine::load;
 use crate::overwrite::{self, OutputFormat};
@@ -44,9 +45,16 @@ struct Files<'a> {
 pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let named: Vec<(String, &str)> = args.drives.iter().map(|text| named(text)).collect();
     for (index, (name, drive)) in named.iter().enumerate() {
-        if named[..index].iter().any(|(other, _)| other == name) {
+        // The variables of the two would have the same name, too.
+        let is_equal = |(other, _): &&(String, &str)| variable_part(other) == variable_part(name);
+        if let Some((other, _)) = named[..index].iter().find(is_equal) {
+            let problem = if other == name {
+                format!("two drives are called {name}")
+            } else {
+                format!("the variables of {other} and {name} would have the same names")
+            };
             return Err(Failure::input(format!(
-                "two drives are called {name}; give one of them another name: NAME={drive}"
+                "{problem}; give one of them another name: NAME={drive}"
             )));
         }
     }
@@ -61,7 +69,8 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let (mut drives, mut inputs) = (Vec::new(), Vec::new());
     for (index, (name, drive)) in named.iter().enumerate() {
         let drive_text = *drive;
-        let mut machine = load(drive_text)?;
+        let mut machine =
+            load(drive_text).map_err(|error| without_dashes(error, index, drive_text))?;
         machine.set_all(&changes)?;
         let drive = machine.only_drive()?;
         inputs.extend_from_slice(&drive.files);
@@ -139,9 +148,10 @@ impl Files<'_> {
         let option = self.option;
         let mut files = vec![None; names.len()];
         for value in self.values {
-            let (index, path) = match names {
-                [_] => (0, value.as_path()),
-                _ => self.split(value, names)?,
+            let (index, path) = match (split(value, names), names) {
+                (Some(found), _) => found,
+                (None, [_]) => (0, value.as_path()),
+                (None, _) => return Err(self.without_name(value, names)),
             };
             let path = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
             if files[index].replace(path).is_some() {
@@ -154,20 +164,31 @@ impl Files<'_> {
         Ok(files)
     }
 
-    fn split<'a>(&self, value: &'a Path, names: &[&str]) -> Result<(usize, &'a Path)> {
-        let text = value.to_str().unwrap_or_default();
-        let found = text.split_once('=').and_then(|(name, path)| {
-            let index = names.iter().position(|other| *other == name)?;
-            Some((index, Path::new(path)))
-        });
-        found.ok_or_else(|| {
-            Failure::input(format!(
-                "{} {}: several drives are served; name the drive of the file: {}=FILE",
-                self.option,
-                value.display(),
-                names.join("=FILE or ")
-            ))
-        })
+    fn without_name(&self, value: &Path, names: &[&str]) -> Failure {
+        Failure::input(format!(
+            "{} {}: several drives are served; name the drive of the file: {}=FILE",
+            self.option,
+            value.display(),
+            names.join("=FILE or ")
+        ))
+    }
+}
+
+/// Splits `NAME=FILE`, if NAME is the name of a drive.
+fn split<'a>(value: &'a Path, names: &[&str]) -> Option<(usize, &'a Path)> {
+    let (name, path) = value.to_str()?.split_once('=')?;
+    let index = names.iter().position(|other| *other == name)?;
+    Some((index, Path::new(path)))
+}
+
+/// Adds a hint to the error for a drive after the first that does not exist: it can be a command
+/// whose `--` was forgotten.
+fn without_dashes(error: Failure, index: usize, text: &str) -> Failure {
+    match error {
+        Failure::Input(line) if index > 0 && !text.contains(['=', '/', ':']) => Failure::Input(
+            format!("{line}; to run a command, write -- before it: -- {text} …"),
+        ),
+        other => other,
     }
 }
 

@@ -1,8 +1,14 @@
 //! The environment variables of a command that runs while exports are served.
 
+/// Returns the name of an export as a part of a variable's name, in which `_` replaces characters
+/// other than ASCII letters and digits.
+pub(super) fn variable_part(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
 /// Returns the environment variables of exports that have a value: `what` for the first one and, if
-/// `values` has several exports, `what_NAME` for each. In names, `_` replaces characters other than
-/// ASCII letters and digits.
+/// `values` has several exports, `what_NAME` for each ([`variable_part`]).
 pub(super) fn variables<'a>(
     what: &str,
     values: impl ExactSizeIterator<Item = (&'a str, Option<String>)>,
@@ -15,9 +21,7 @@ pub(super) fn variables<'a>(
             variables.push((what.to_owned(), value.clone()));
         }
         if several {
-            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-            let name: String = name.chars().map(plain).collect();
-            variables.push((format!("{what}_{name}"), value));
+            variables.push((format!("{what}_{}", variable_part(name)), value));
         }
     }
     variables

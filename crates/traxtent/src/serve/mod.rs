@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// The speed of the drive's time relative to real time
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// The seed for power cuts that specify none [default: the scenario's, or 1]
+    /// The seed from which power cuts that specify none draw theirs [default: the scenario's, or 1]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// A file of faults with their times
@@ -98,6 +98,10 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    session::check_command(&args.command)?;
+    if let Some(socket) = args.front_ends.named_socket() {
+        check_directory(socket)?;
+    }
     let signals = Signals::catch()?;
     let folder = folder::private_folder()?;
     let drives = drives::read(args, folder.path())?;
@@ -140,9 +144,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .zip(&servers)
         .filter_map(|(drive, server)| Some((drive.name.as_str(), server.receipt()?)))
         .collect();
-    show_receipts(args, &receipts)?;
-    stopped?;
-    session::exit_with(status)?;
+    let shown = match show_receipts(args, &receipts) {
+        // The reader of the receipt does not decide about the run.
+        Err(Failure::Closed) => Ok(()),
+        shown => shown,
+    };
+    session::end_with(status, stopped.and(shown))?;
     if args.require_trustworthy {
         check_receipts(&receipts)?;
     }

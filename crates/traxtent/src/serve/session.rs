@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use traxtent_io::device::is_ignored;
 use traxtent_server::service::Export;
+use traxtent_units::system_message;
 
 use super::front_ends::{FrontEndArgs, FrontEnds};
 use crate::failure::{Failure, Result, note, warn};
@@ -169,7 +170,9 @@ impl Session {
     fn run_command(&mut self, command: &mut Command) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let failed = |error: std::io::Error| Failure::file(&program, &error);
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| cannot_run(&program, &error))?;
         for signal in self.signals.0.forever() {
             match signal {
                 SIGUSR1 => write_receipts(&self.exports),
@@ -192,6 +195,19 @@ impl Session {
         let services = stop(&self.exports);
         front_ends.and(services)
     }
+}
+
+/// Returns the error for a command that cannot be started.
+fn cannot_run(program: &Path, error: &std::io::Error) -> Failure {
+    let hint = match program.to_str() {
+        Some(text) if text.contains(' ') => "; for a line of a shell, use -- sh -c 'LINE'",
+        _ => "",
+    };
+    Failure::Io(format!(
+        "cannot run the command {}: {}{hint}",
+        program.display(),
+        system_message(error)
+    ))
 }
 
 /// Terminates a command, and kills it if it does not end within [`GRACE`].
@@ -256,13 +272,40 @@ fn start(exports: &[Export]) -> Result<()> {
     Ok(())
 }
 
-/// Stops all services, and returns the first error.
+/// Stops all services, and returns their errors, one in each line.
 fn stop(exports: &[Export]) -> Result<()> {
-    let stopped: Vec<_> = exports.iter().map(|export| export.service.stop()).collect();
-    for result in stopped {
-        result.map_err(|error| Failure::Io(error.to_string()))?;
+    let stopped = exports.iter().map(|export| export.service.stop());
+    let errors: Vec<String> = stopped
+        .filter_map(|result| Some(result.err()?.to_string()))
+        .collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Io(errors.join("\n")))
+}
+
+/// Refuses `--` without a command after it, such as an empty variable: the server would run until a
+/// signal instead.
+pub(crate) fn check_command(command: &[String]) -> Result<()> {
+    if command.is_empty() && std::env::args_os().any(|argument| argument == "--") {
+        return Err(Failure::input(
+            "--: no command follows; omit it to serve until Ctrl-C",
+        ));
     }
     Ok(())
+}
+
+/// Returns the failure of the command that was run, if it failed, and otherwise the result of what
+/// came after it. If both failed, the latter is printed.
+pub(crate) fn end_with(status: Option<ExitStatus>, after: Result<()>) -> Result<()> {
+    let failed = exit_with(status);
+    if failed.is_ok() {
+        return after;
+    }
+    if let Err(error) = after {
+        error.report();
+    }
+    failed
 }
 
 /// Returns the failure that gives this command the exit status of the one that it ran.

@@ -14,13 +14,14 @@ use super::{explained, failure, has_copies, note_recovery};
 use crate::content::content_beside_volume;
 use crate::failure::{Failure, Result, note, warn};
 use crate::serve::attach::{self, Served};
-use crate::serve::session::{Session, Signals, exit_with};
+use crate::serve::session::{Session, Signals, check_command, end_with};
 
 /// The maximum number of requests per client that are carried out at a time.
 const OUTSTANDING_MAX: usize = 16;
 
 /// Serves the volume until it is stopped.
 pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
+    check_command(&args.command)?;
     let signals = Signals::catch()?;
     let (service, control) = if has_copies(&args.members) {
         (open_replicas(args)?, None)
@@ -58,8 +59,7 @@ pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
         .map(|path| ("control".to_owned(), path))
         .collect();
     let (status, stopped) = session.run(&args.command, &variables)?;
-    stopped?;
-    exit_with(status)
+    end_with(status, stopped)
 }
 
 fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {

@@ -74,6 +74,52 @@ fn drives_with_the_same_name() {
     assert_eq!(answer.status, 2, "{}", answer.err);
     let says = "two drives are called a; give one of them another name: NAME=hp-c2247";
     assert!(answer.err.contains(says), "{}", answer.err);
+    let answer = traxtent(&["serve", "a-b=atlas10k2", "a.b=hp-c2247"]);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let says = "the variables of a-b and a.b would have the same names; give one of them";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
+/// Does a reader that closes the output before the receipt leave the run's status as it is?
+#[test]
+fn a_closed_output_does_not_decide() {
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    for (run, status) in [
+        ("instant --json -- sh -c 'exit 7'", "7"),
+        ("atlas10k2 --json --require-trustworthy -- true", "4"),
+    ] {
+        let script = format!("{{ {program} serve {run}; echo $? >&2; }} 2>status | true");
+        let folder = TempDir::new().unwrap();
+        let ended = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder.path())
+            .status();
+        assert!(ended.unwrap().success());
+        let said = fs::read_to_string(folder.path().join("status")).unwrap();
+        assert_eq!(said.lines().last(), Some(status), "{run}: {said}");
+    }
+}
+
+/// Does the status of a command that fails stay the same if an output fails too, which is named?
+#[test]
+fn a_failed_output_hides_no_failed_command() {
+    let line = [
+        "serve",
+        "instant",
+        "--receipt",
+        "gone/r.json",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let folder = TempDir::new().unwrap();
+    for (end, status) in [("true", 3), ("exit 5", 5)] {
+        fs::create_dir(folder.path().join("gone")).unwrap();
+        let script = format!("rm -r gone; {end}");
+        let answer = traxtent_in(folder.path(), &[&line[..], &[&script]].concat());
+        assert_eq!(answer.status, status, "{}", answer.err);
+        assert!(answer.err.contains("gone/r.json"), "{}", answer.err);
+    }
 }
 
 /// Is the receipt of an earlier run removed at the start, so that it cannot be taken for that of a
@@ -385,6 +431,10 @@ fn faults() {
         (&["no-socket", "melt"][..], "melt"),
         (&["no-socket", "stall"], "for"),
         (&["no-socket", "stall", "--for"], "--for"),
+        (
+            &["no-socket", "stall", "--for", "3", "s"],
+            "times as one word",
+        ),
     ] {
         let answer = traxtent(&[&["fault"], arguments].concat());
         assert_eq!(answer.status, 2, "{}", answer.err);
@@ -392,6 +442,35 @@ fn faults() {
     }
     let unserved = traxtent(&["fault", "no-socket", "stall", "--for", "1s"]);
     assert_eq!(unserved.status, 3, "{}", unserved.err);
+}
+
+/// Does the receipt name a scenario's fault that could not be injected?
+#[test]
+fn failed_faults() {
+    let folder = TempDir::new().unwrap();
+    let defect = "{ at = \"0 s\", fault = \"grown-defect\", lbn = 8 }";
+    let scenario = format!("faults = [{defect}, {defect}]");
+    fs::write(folder.path().join("s.toml"), scenario).unwrap();
+    let line = [
+        "serve",
+        "atlas10k2",
+        "--scenario",
+        "s.toml",
+        "--",
+        "sleep",
+        "0.2",
+    ];
+    let answer = traxtent_in(folder.path(), &line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let mut faults = answer.err.lines().filter(|line| line.contains(" faults "));
+    let count = faults.next().unwrap();
+    assert!(count.contains("faults      2; the last at "), "{count}");
+    let failed = faults.next().unwrap();
+    assert!(
+        failed.contains("faults      1 fault failed; the last at "),
+        "{failed}"
+    );
+    assert!(failed.ends_with("it is already on a spare"), "{failed}");
 }
 
 /// Does a server of several drives leave the `--fuse` directory empty, and does the next server
@@ -431,6 +510,7 @@ fn refused() {
         "faults = [{ at = \"1 s\", fault = \"power-cut\" }]",
     )
     .unwrap();
+    let long = "s".repeat(108);
     for (arguments, status, what) in [
         (&["atlas"][..], 2, "did you mean"),
         (&["atlas10k2", "--speed", "0"], 2, "--speed"),
@@ -470,7 +550,25 @@ fn refused() {
         (
             &["atlas10k2", "--", "no-such-program"],
             3,
-            "no-such-program",
+            "cannot run the command no-such-program: No such file or directory",
+        ),
+        (
+            &["atlas10k2", "--", "sleep 1"],
+            3,
+            "; for a line of a shell, use -- sh -c 'LINE'",
+        ),
+        (&["atlas10k2", "--"], 2, "--: no command follows"),
+        (
+            &["atlas10k2", "sleep"],
+            2,
+            "; to run a command, write -- before it: -- sleep",
+        ),
+        (&["atlas10k2", "--control", &long], 3, "at most 107 bytes"),
+        (&["atlas10k2", "--socket", &long], 3, "at most 107 bytes"),
+        (
+            &["atlas10k2", "--file", "new.img", "--socket", "no/s"],
+            3,
+            "no/s: cannot be created: there is no directory no",
         ),
     ] {
         let arguments = [&["serve"], arguments].concat();
@@ -478,6 +576,7 @@ fn refused() {
         assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
         assert!(answer.err.contains(what), "{arguments:?}: {}", answer.err);
     }
+    assert!(!folder.path().join("new.img").exists());
     let inner = format!(
         "{} serve instant --file one.img -- true 2> said; echo $? >> said",
         env!("CARGO_BIN_EXE_traxtent")

@@ -2,7 +2,7 @@
 //! everything is ready.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
@@ -27,6 +27,50 @@ fn small_drive(folder: &Path) {
     fs::write(folder.join("small.toml"), profile.to_toml()).unwrap();
     let file = File::create(folder.join("data.img")).unwrap();
     file.set_len(32 << 20).unwrap();
+}
+
+/// Is data that was acknowledged but not flushed in the file after an orderly end, even if flushes
+/// lie, but not after a kill? Does a power cut before the end keep its effect?
+#[test]
+fn an_orderly_end_writes_the_cache() {
+    let _ = testkit::tool!("nbdcopy");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("data"), [7; 1 << 16]).unwrap();
+    let first = |end: &str| {
+        let _ = fs::remove_file(at.join("f.img"));
+        let script = format!("nbdcopy data \"$uri\" && {end}");
+        let answer = serve(at, "toshiba-p300 --file f.img --transport off", &script);
+        let mut byte = [0];
+        let file = File::open(at.join("f.img")).unwrap();
+        file.read_exact_at(&mut byte, 0).unwrap();
+        (answer.status, byte[0])
+    };
+    let fault = format!("{PROGRAM} fault \"$control\"");
+    assert_eq!(first("true"), (0, 7));
+    let lie = format!("{fault} lying-flush && nbdcopy --flush data \"$uri\"");
+    assert_eq!(first(&lie), (0, 7));
+    assert_eq!(first("kill -KILL $PPID").1, 0);
+    let lost = (1..).find(|seed| {
+        let cut = format!("{fault} power-cut --seed {seed} --for 1h");
+        first(&cut).1 == 0
+    });
+    assert!(lost.is_some_and(|seed| seed < 12), "{lost:?}");
+}
+
+/// Can a drive's own name stand before the file of an option, as with several drives?
+#[test]
+fn the_only_drive_can_be_named() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let answer = serve(at, "a=instant --log a=l.csv --receipt a=r.json", "true");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let mut names: Vec<_> = fs::read_dir(at)
+        .unwrap()
+        .map(|one| one.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["l.csv", "r.json"]);
 }
 
 /// Does a receipt change no other file in its directory, such as one whose name is that of the

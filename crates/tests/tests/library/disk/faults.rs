@@ -55,6 +55,27 @@ fn slow_sectors_cost_whole_revolutions() {
     }
 }
 
+/// Does a short absence or lie leave a longer one of the same kind as it is?
+#[test]
+fn the_longer_effect_remains() {
+    let mut disk = Disk::new(&small(SECTORS[0])).unwrap();
+    inject(&mut disk, "power-cut,for=1h");
+    inject(&mut disk, "vanish,for=1ms");
+    disk.sleep(Span::from_ms(10.0));
+    assert!(disk.is_unresponsive());
+    let mut disk = write_back();
+    inject(&mut disk, "lying-flush");
+    inject(&mut disk, "lying-flush,for=1ms");
+    disk.sleep(Span::from_ms(10.0));
+    disk.write(0, &vec![1; disk.sector_bytes() as usize])
+        .unwrap();
+    disk.flush().unwrap();
+    assert!(disk.unflushed_bytes() > 0);
+    // An orderly end does not depend on flushes.
+    disk.write_cache().unwrap();
+    assert_eq!(disk.unflushed_bytes(), 0);
+}
+
 /// Does a slow sector cost nothing more once it is in the buffer, and nothing when it is written?
 #[test]
 fn slow_sectors_are_slow_only_when_read_from_the_media() {

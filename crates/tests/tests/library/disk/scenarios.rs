@@ -156,7 +156,10 @@ fn bad_scenarios_name_the_error() {
             "",
             "fault: \"\" is not a fault; the faults are power-cut, latent-error, slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
         ),
-        ("stall,for", "for: expected key=value"),
+        (
+            "stall,for",
+            "for: expected key=value, with times as one word, such as for=3s",
+        ),
         ("stall,for=1 s,for=2 s", "for: given twice"),
     ] {
         assert_eq!(line.parse::<Fault>().unwrap_err().to_string(), message);

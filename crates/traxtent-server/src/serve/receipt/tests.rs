@@ -117,7 +117,7 @@ fn receipt_of(statistics: &mut ReceiptStatistics, clock: &Clock) -> Receipt {
         sha256: "",
         seed: 1,
         scheduler: Scheduler::Fcfs,
-        write_back: WriteBack::None,
+        has_write_back: false,
         file: None,
     };
     statistics.receipt(&subject, clock, &Load::now())
