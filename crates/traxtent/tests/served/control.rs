@@ -17,12 +17,14 @@ use crate::server::{TRAXTENT, argument, option, quick_folder};
 use crate::volume::new_volume;
 
 /// Sends a line that never ends, a byte at a time. Does another client still get a status soon, and
-/// is the slow client told the time limit of a line?
+/// is the slow client told the time limit of a line? Is a client that sends nothing for that time
+/// still served?
 #[test]
 fn a_slow_client_holds_up_nobody() {
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 41);
     let served = ServedVolume::new(folder.path(), files, &[]);
+    let idle = UnixStream::connect(&served.control).unwrap();
     let slow = UnixStream::connect(&served.control).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -47,6 +49,10 @@ fn a_slow_client_holds_up_nobody() {
         assert!(took < Duration::from_secs(5), "a status took {took:?}");
         assert!(read.is_ok() && told.contains("within 10 s"), "{told}");
     });
+    (&idle).write_all(b"unknown\n").unwrap();
+    let mut told = String::new();
+    BufReader::new(&idle).read_line(&mut told).unwrap();
+    assert!(told.starts_with("error: "), "{told}");
 }
 
 /// Connects more clients than are served at a time. Does the additional one get an error, and is a
