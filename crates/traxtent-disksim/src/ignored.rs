@@ -45,6 +45,8 @@ const PROCESSES: &str = "disksim_pf";
 const TRACES: &str = "disksim_iosim";
 const WORKLOAD: &str = "disksim_synthio";
 const GENERATOR: &str = "disksim_synthgen";
+const ORGANISATION: &str = "disksim_logorg";
+const SYNCHRONISED: &str = "disksim_syncset";
 
 /// All parameters of a generator (`src/modules/disksim_synthgen.modspec` in DiskSim 4.0).
 const GENERATOR_KEYS: &[&str] = &[
@@ -68,6 +70,8 @@ const GENERATOR_KEYS: &[&str] = &[
 const PARAMETERS: &[SystemParameter] = &[
     harmless(GLOBAL, "Init Seed"),
     harmless(GLOBAL, "Real Seed"),
+    not_modelled(GLOBAL, "Init Seed with time", 0.0, SAME_SEED),
+    not_modelled(GLOBAL, "Real Seed with time", 0.0, SAME_SEED),
     harmless(GLOBAL, "Stat definition file"),
     harmless(GLOBAL, "Output file for trace of I/O requests simulated"),
     harmless(GLOBAL, "Detailed execution trace"),
@@ -88,7 +92,9 @@ const PARAMETERS: &[SystemParameter] = &[
         CONTROLLER_TIME,
     ),
     harmless(CONTROLLER, "Maximum queue length"),
-    // A bound on what a controller with a cache sends; these are reported by their type.
+    // Only a controller with a cache reads these; it is reported by its type.
+    harmless(CONTROLLER, "Scheduler"),
+    harmless(CONTROLLER, "Cache"),
     harmless(CONTROLLER, "Max per-disk pending count"),
     harmless(CONTROLLER, "Print stats"),
     harmless(DRIVER, "type"),
@@ -119,21 +125,52 @@ const PARAMETERS: &[SystemParameter] = &[
         TRACES,
         "I/O Trace Time Scale",
         1.0,
-        "the times of traces are not scaled",
+        "the times of traces are not scaled (--speed S divides them by S)",
     ),
+    harmless(ORGANISATION, "Addressing mode"),
+    harmless(ORGANISATION, "Distribution scheme"),
+    harmless(ORGANISATION, "Redundancy scheme"),
+    harmless(ORGANISATION, "Components"),
+    harmless(ORGANISATION, "devices"),
+    harmless(ORGANISATION, "Stripe unit"),
+    harmless(ORGANISATION, "Synch writes for safety"),
+    // Organisations that keep copies are refused.
+    harmless(ORGANISATION, "Number of copies"),
+    harmless(ORGANISATION, "Copy choice on read"),
+    // At 0.5, DiskSim chooses the update with the fewest reads.
+    not_modelled(
+        ORGANISATION,
+        RMW_POINT,
+        0.5,
+        "parity is updated with the fewest reads",
+    ),
+    harmless(ORGANISATION, "Parity stripe unit"),
+    harmless(ORGANISATION, "Parity rotation type"),
+    harmless(ORGANISATION, "Time stamp interval"),
+    harmless(ORGANISATION, "Time stamp start time"),
+    harmless(ORGANISATION, "Time stamp stop time"),
+    harmless(ORGANISATION, "Time stamp file name"),
+    // All spindles begin at the same angle, in DiskSim too.
+    harmless(SYNCHRONISED, "type"),
+    harmless(SYNCHRONISED, "devices"),
 ];
 
-const WARM_UP: &str = "all requests are counted";
+/// The key of the share of an array's disks below which a write reads the old data and parity.
+pub(super) const RMW_POINT: &str = "RMW vs. reconstruct";
+
+const WARM_UP: &str = "all requests are counted (--warmup N excludes the first N)";
+const SAME_SEED: &str = "the seed does not depend on the time (--seed sets it)";
 const CONTROLLER_TIME: &str = "controllers take no time";
 
 /// Adds warnings about the parameters of all blocks outside the disks that have an effect in
 /// DiskSim but not here, and about unknown ones. To be called when everything else has been read.
-/// With `workload`, the parameters of the synthetic workload are included.
-pub(super) fn warn_of_ignored(document: &Document, workload: bool, warnings: &mut Vec<String>) {
+/// Without `is_whole`, only one disk is loaded, and the parameters of the synthetic workload and of
+/// organisations are excluded.
+pub(super) fn warn_of_ignored(document: &Document, is_whole: bool, warnings: &mut Vec<String>) {
     for block in document.blocks() {
         let known = PARAMETERS.iter().any(|one| one.block == block.kind);
-        let is_workload = matches!(block.kind.as_str(), WORKLOAD | PROCESSES);
-        if known && (workload || !is_workload) {
+        let is_of_whole = matches!(block.kind.as_str(), WORKLOAD | PROCESSES | ORGANISATION);
+        if known && (is_whole || !is_of_whole) {
             warn_of_block(block, warnings);
         }
     }

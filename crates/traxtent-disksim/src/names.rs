@@ -1,5 +1,5 @@
-//! Names in a parameter file that refer to nothing. A warning says that what they belong to is
-//! missing in the system.
+//! Names in a parameter file that refer to nothing, and blocks that are ignored because there is an
+//! earlier one. A warning says that what they belong to is missing in the system.
 
 use std::collections::BTreeSet;
 
@@ -44,8 +44,12 @@ const KINDS: &[&str] = &[
     "ssdmodel_ssd",
 ];
 
-/// Adds warnings about blocks of unknown kinds, instances of blocks that do not exist, and devices
-/// of a topology that are not instantiated.
+/// The kinds of which only the first block is used.
+const SINGLE_KINDS: &[&str] = &["disksim_global", "disksim_pf", "disksim_synthio"];
+
+/// Adds warnings about blocks of unknown kinds, blocks that are ignored because of an earlier one,
+/// instances of blocks that do not exist, and devices of a topology that are not instantiated or
+/// have an unknown kind.
 pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<String>) {
     let mut known = BTreeSet::new();
     for block in document.blocks() {
@@ -57,6 +61,25 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
                 block.line,
                 block.kind,
                 hint(&block.kind, KINDS.iter().copied())
+            ));
+        }
+    }
+    for block in &document.redefinitions {
+        let name = block.name.as_deref().unwrap_or_default();
+        if let Some(first) = document.block(name) {
+            warnings.push(format!(
+                "{}:{}: there is a block {name:?} at {}:{} already; this one is ignored",
+                block.file, block.line, first.file, first.line
+            ));
+        }
+    }
+    for kind in SINGLE_KINDS {
+        let mut blocks = document.blocks().filter(|block| block.kind == *kind);
+        let first = blocks.next();
+        for (block, first) in blocks.zip(first.into_iter().cycle()) {
+            warnings.push(format!(
+                "{}:{}: there is a {kind} at {}:{} already; this one is ignored",
+                block.file, block.line, first.file, first.line
             ));
         }
     }
@@ -87,9 +110,22 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
 }
 
 fn warn_of_devices(node: &Node, known: &BTreeSet<&str>, warnings: &mut Vec<String>) {
-    let Value::Device { name, children, .. } = &node.value else {
+    let Value::Device {
+        kind,
+        name,
+        children,
+    } = &node.value
+    else {
         return;
     };
+    if !KINDS.contains(&kind.as_str()) {
+        warnings.push(format!(
+            "{}:{}: {kind:?} is not a kind of device in DiskSim; the topology's {name:?} is ignored{}",
+            node.file,
+            node.line,
+            hint(kind, KINDS.iter().copied())
+        ));
+    }
     if !known.contains(name.as_str()) {
         warnings.push(format!(
             "{}:{}: the topology names {name:?}, which is not instantiated; it is ignored{}",
@@ -142,6 +178,21 @@ mod tests {
                 "disk2 [",
                 "disk7 [",
                 "f:7: the topology names \"disk7\", which is not instantiated; it is ignored",
+            ),
+            (
+                "[ disksim_disk",
+                "[ disksim_dsk",
+                "f:7: \"disksim_dsk\" is not a kind of device in DiskSim; the topology's \"disk2\" is ignored; did you mean \"disksim_disk\"?",
+            ),
+            (
+                "disksim_disk DISK0 {}",
+                "disksim_disk DISK0 {} disksim_disk DISK0 { Max queue length = 8 }",
+                "f:3: there is a block \"DISK0\" at f:3 already; this one is ignored",
+            ),
+            (
+                "disksim_disk DISK0 {}",
+                "disksim_disk DISK0 {} disksim_synthio A {}\ndisksim_synthio B {}",
+                "f:4: there is a disksim_synthio at f:3 already; this one is ignored",
             ),
         ] {
             let found = warnings(&text.replacen(from, to, 1));

@@ -43,6 +43,8 @@ pub struct ParamError {
 pub struct Document {
     /// Its statements, in order.
     pub entries: Vec<Entry>,
+    /// The blocks with the name of an earlier one. As in DiskSim, they are ignored.
+    pub redefinitions: Vec<Rc<Block>>,
 }
 
 /// A statement.
@@ -151,10 +153,13 @@ impl Document {
         };
         let mut document = Document {
             entries: Vec::new(),
+            redefinitions: Vec::new(),
         };
         while parser.next.token != Token::End {
-            let entry = parser.entry(&document)?;
-            document.entries.push(entry);
+            match parser.entry(&document)? {
+                Entry::Block(block) if document.names(&block) => document.redefinitions.push(block),
+                entry => document.entries.push(entry),
+            }
         }
         Ok(document)
     }
@@ -167,7 +172,29 @@ impl Document {
         })
     }
 
-    /// Returns the first top-level block with the given name.
+    /// Returns the name of the first instance of a block, unless the name is itself that of an
+    /// instance.
+    pub(super) fn first_instance(&self, block: &str) -> Option<&str> {
+        let instances = || {
+            self.entries.iter().filter_map(|entry| match entry {
+                Entry::Instances { names, of, .. } => Some((names, of)),
+                _ => None,
+            })
+        };
+        if instances().any(|(names, _)| names.iter().any(|name| name == block)) {
+            return None;
+        }
+        let (names, _) = instances().find(|(_, of)| *of == block)?;
+        names.first().map(String::as_str)
+    }
+
+    /// Returns whether there is a block with the name of this one.
+    fn names(&self, block: &Block) -> bool {
+        let name = block.name.as_deref();
+        name.is_some_and(|name| self.block(name).is_some())
+    }
+
+    /// Returns the top-level block with the given name.
     pub fn block(&self, name: &str) -> Option<&Rc<Block>> {
         self.blocks()
             .find(|block| block.name.as_deref() == Some(name))

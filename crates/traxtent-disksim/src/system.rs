@@ -1,7 +1,7 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
-use super::ignored::warn_of_ignored;
+use super::ignored::{RMW_POINT, warn_of_ignored};
 use super::known::warning_of_unused;
 use super::names::warn_of_unknown_names;
 use super::parameter_source::{error_at_parameter, origins};
@@ -90,11 +90,18 @@ pub struct DeviceMap {
 /// The bus type that carries any number of transfers at a time.
 const UNLIMITED: f64 = 2.0;
 
-/// The maximum number of disk names that an error message lists.
+/// The kinds of devices other than disks. They have device numbers in DiskSim.
+const OTHER_DEVICES: &[&str] = &["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"];
+
+/// The unit of sizes and of `locScale`: the bytes of a sector in DiskSim.
+const SECTOR_BYTES: i64 = 512;
+
+/// The maximum number of names that a message lists.
 const NAMES_LISTED_MAX: usize = 8;
 
 /// Loads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout with
-/// mechanics (`.model`). If `only` is given, loads only the disk with that name.
+/// mechanics (`.model`). If `only` is given, loads only the disk with that name, or else the first
+/// instance of the block with that name.
 ///
 /// # Errors
 /// Returns an error if the text does not follow DiskSim's grammar, if another file is not
@@ -115,6 +122,7 @@ pub fn load_system(
         loaded: Vec::new(),
         buses: BTreeMap::new(),
     };
+    let only = only.map(|name| document.first_instance(name).unwrap_or(name));
     let mut disks = loader.disks(only)?;
     if disks.is_empty() {
         return Err(loader.no_disk(file, only)?);
@@ -255,16 +263,10 @@ impl<'a> Loader<'a> {
         let disks = self.disks(None)?.into_iter();
         let mut names: Vec<String> = disks.map(|disk| disk.name).collect();
         names.dedup();
-        let more = if names.len() > NAMES_LISTED_MAX {
-            ", …"
-        } else {
-            ""
-        };
-        names.truncate(NAMES_LISTED_MAX);
         let problem = match only {
             Some(only) if !names.is_empty() => format!(
-                "there is no disk called {only:?}; the disks are {}{more}",
-                names.join(", ")
+                "there is no disk called {only:?}; the disks are {}",
+                listed(&names)
             ),
             _ => "the file does not describe a disk".to_owned(),
         };
@@ -327,16 +329,44 @@ impl<'a> Loader<'a> {
         let mut disks = Vec::new();
         let mut shared = BTreeMap::new();
         for entry in &self.document.entries {
-            let Entry::Instances { names, of, .. } = entry else {
+            let Entry::Instances {
+                names,
+                of,
+                file,
+                line,
+            } = entry
+            else {
                 continue;
             };
-            let Some(block) = self.document.block(of).filter(|block| is_drive(block)) else {
+            let Some(block) = self.document.block(of) else {
                 continue;
             };
-            for name in names
+            let place = format!("{file}:{line}");
+            if !is_drive(block) {
+                if only.is_none() && OTHER_DEVICES.contains(&block.kind.as_str()) {
+                    self.warnings.push(format!(
+                        "{place}: {} is not modelled: {} is left out, and the disks after it have \
+                         lower device numbers than in DiskSim",
+                        block.kind,
+                        listed(names)
+                    ));
+                }
+                continue;
+            }
+            let chosen = names
                 .iter()
-                .filter(|name| only.is_none_or(|only| only == *name))
-            {
+                .filter(|name| only.is_none_or(|only| only == *name));
+            let chosen: Vec<&String> = chosen.collect();
+            let without_bus = chosen.iter().filter(|name| self.bus_of(name).is_none());
+            let without_bus: Vec<&String> = without_bus.copied().collect();
+            if !without_bus.is_empty() && block.kind == "disksim_disk" {
+                self.warnings.push(format!(
+                    "{place}: {}: no bus in the topology: transfers take only the \
+                     \"Bulk sector transfer time\" of the drive",
+                    listed(&without_bus)
+                ));
+            }
+            for name in chosen {
                 // The profile of identical instances is computed once.
                 let bus = self.bus_times(name)?;
                 let profile = match shared.get(of) {
@@ -462,9 +492,7 @@ impl<'a> Loader<'a> {
             scheduler,
             one_at_a_time: !queueing_in_disks,
         };
-        let mut blocks = self.document.blocks();
-        let driver = blocks.find(|block| block.kind == "disksim_iodriver");
-        if let Some(driver) = driver.filter(|_| host != HostSpec::default()) {
+        if let Some(driver) = self.driver_block().filter(|_| host != HostSpec::default()) {
             let queue = driver.get_block("Scheduler").ok().flatten();
             let replaced = queue.and_then(|queue| origin_of_replacement(queue, QueueOwner::Host));
             let origin = replaced.unwrap_or_else(|| {
@@ -481,13 +509,31 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// Returns the block of the driver at the root of the topology, or else of the first driver that
+    /// is instantiated, or else the first block of a driver.
+    fn driver_block(&self) -> Option<&'a Block> {
+        let is_driver = |block: &&Block| block.kind == "disksim_iodriver";
+        let entries = &self.document.entries;
+        let mut roots = entries.iter().filter_map(|entry| match entry {
+            Entry::Topology(Node {
+                value: Value::Device { name, .. },
+                ..
+            }) => self.block_of_instance(name).filter(is_driver),
+            _ => None,
+        });
+        let mut instantiated = entries.iter().filter_map(|entry| match entry {
+            Entry::Instances { of, .. } => self.document.block(of).map(|block| &**block),
+            _ => None,
+        });
+        let mut blocks = self.document.blocks().map(|block| &**block);
+        let root = roots.next();
+        root.or_else(|| instantiated.find(is_driver))
+            .or_else(|| blocks.find(is_driver))
+    }
+
     /// Returns the policy of the host's queue, and whether disks queue requests too.
     fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
-        let Some(block) = self
-            .document
-            .blocks()
-            .find(|block| block.kind == "disksim_iodriver")
-        else {
+        let Some(block) = self.driver_block() else {
             return Ok((Scheduler::Fcfs, true));
         };
         warn_of_missing(block, DRIVER_REQUIRED, &mut self.warnings);
@@ -506,6 +552,10 @@ impl<'a> Loader<'a> {
         for block in organisations.filter(|block| block.kind == "disksim_logorg") {
             let mode = block.require("Addressing mode")?;
             let members = block.require_list("devices")?;
+            if block.get_str("Redundancy scheme")? == Some("Noredun") {
+                // There is no parity to update. Reading the key avoids a warning.
+                block.get(RMW_POINT);
+            }
             if mode.str()? != "Array" || members.len() == 1 {
                 plain.get_or_insert(block);
                 continue;
@@ -614,8 +664,10 @@ impl<'a> Loader<'a> {
         Ok(all)
     }
 
-    fn device_maps(&self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {
-        let mut maps = Vec::new();
+    /// Returns the mappings of a trace's devices to those that are loaded. As in DiskSim, the first
+    /// mapping of a device applies.
+    fn device_maps(&mut self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {
+        let (mut maps, mut mapped) = (Vec::new(), BTreeSet::new());
         for block in self
             .document
             .blocks()
@@ -626,25 +678,58 @@ impl<'a> Loader<'a> {
             };
             for node in list {
                 let map = node.block()?;
-                let trace_device = map.require("tracedev")?;
-                for &disk in names
-                    .numbers(map.require("simdev")?)?
-                    .first()
-                    .iter()
-                    .copied()
-                {
-                    maps.push(DeviceMap {
-                        trace_device: number(trace_device)?,
-                        disk,
-                        sectors_per_unit: map.get_f64("locScale")?.unwrap_or(512.0) / 512.0,
-                        sectors_per_size_unit: map.get_f64("sizeScale")?.unwrap_or(1.0),
-                        offset: map.get_int("offset")?.unwrap_or(0),
-                    });
+                let trace_device = number(map.require("tracedev")?)?;
+                let disks = names.numbers(map.require("simdev")?)?;
+                let address_bytes = at_least(map, "locScale", 1, SECTOR_BYTES)?;
+                if SECTOR_BYTES % address_bytes != 0 && address_bytes % SECTOR_BYTES != 0 {
+                    return Err(map.require("locScale")?.error(format!(
+                        "locScale: {address_bytes} is neither a divisor nor a multiple of \
+                         {SECTOR_BYTES}"
+                    )));
                 }
+                let sectors_per_size_unit = at_least(map, "sizeScale", 1, 1)? as f64;
+                let offset = at_least(map, "offset", 0, 0)?;
+                if !mapped.insert(trace_device) {
+                    self.warnings.push(format!(
+                        "{}:{}: device {trace_device} of traces is mapped already; this mapping is \
+                         ignored",
+                        node.file, node.line
+                    ));
+                    continue;
+                }
+                maps.extend(disks.first().map(|&disk| DeviceMap {
+                    trace_device,
+                    disk,
+                    sectors_per_unit: address_bytes as f64 / SECTOR_BYTES as f64,
+                    sectors_per_size_unit,
+                    offset,
+                }));
             }
         }
         Ok(maps)
     }
+}
+
+/// Returns a whole number from `min` up, or `default` if the key is missing.
+fn at_least(block: &Block, key: &str, min: i64, default: i64) -> Result<i64, ParamError> {
+    match block.get_int(key)? {
+        Some(value) if value < min => {
+            let node = block.require(key)?;
+            Err(node.error(format!("{key}: {value} is less than {min}")))
+        }
+        value => Ok(value.unwrap_or(default)),
+    }
+}
+
+/// Returns the names as a text, or the first ones if there are many.
+fn listed(names: &[impl AsRef<str>]) -> String {
+    let shown = names.iter().take(NAMES_LISTED_MAX).map(AsRef::as_ref);
+    let more = if names.len() > NAMES_LISTED_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    shown.collect::<Vec<_>>().join(", ") + more
 }
 
 /// Returns the error for an organisation that changes addresses; `None` if it does not.
@@ -790,5 +875,208 @@ mod tests {
         assert_eq!(warnings(Some("a0")), [of("a")]);
         assert_eq!(warnings(Some("b0")), [of("b")]);
         assert_eq!(warnings(None), [of("a"), of("b")]);
+    }
+
+    /// A system of two disks on a bus, with two drivers and a mapping.
+    fn connected() -> String {
+        let model = drive("m").replace("dm_disk M", "Model = dm_disk");
+        format!(
+            "disksim_bus B {{ type = 1, Read block transfer time = 0.5 }}
+            disksim_iodriver V {{ Use queueing in subsystem = 1 }}
+            disksim_iodriver W {{ Scheduler = disksim_ioqueue {{ Scheduling policy = 2 }} }}
+            disksim_disk D {{ {model} }}
+            disksim_iosim I {{ I/O Mappings = [
+            disksim_iomap {{ tracedev = 4, simdev = disk1, locScale = 512, sizeScale = 2, offset = 7 }}
+            ] }}
+            disksim_logorg O {{ Addressing mode = Parts, Distribution scheme = Asis,
+            Redundancy scheme = Noredun, devices = [ disk0 ], RMW vs. reconstruct = 0.5 }}
+            instantiate [ bus0 ] as B\ninstantiate [ driver0 ] as W
+            instantiate [ disk0, disk1 ] as D
+            topology disksim_iodriver driver0 [ disksim_bus bus0 [
+            disksim_disk disk0 [], disksim_disk disk1 [] ] ]"
+        )
+    }
+
+    fn load(text: &str, only: Option<&str>) -> Result<System, ParamError> {
+        load_system("f", text.as_bytes(), only, &|_| Err(String::new()))
+    }
+
+    /// Returns the warnings without those about parameters that these short blocks lack.
+    fn other_warnings(system: &System) -> Vec<&str> {
+        let warnings = system.warnings.iter().map(String::as_str);
+        let others =
+            warnings.filter(|one| !one.contains(" lacks ") && !one.contains("\"Invented\""));
+        others.collect()
+    }
+
+    /// Is the driver the one at the root of the topology, or else the one that is instantiated, or
+    /// else the first block?
+    #[test]
+    fn the_driver_of_the_system_is_used() {
+        let full = connected();
+        let topology = full.find("topology").unwrap();
+        let bare = &full[..topology];
+        for (text, scheduler, queueing) in [
+            (full.as_str(), Scheduler::Look, false),
+            (&full.replace("as W", "as V"), Scheduler::Fcfs, true),
+            (
+                &full.replace(
+                    "instantiate [ bus0 ]",
+                    "instantiate [ v0 ] as V instantiate [ bus0 ]",
+                ),
+                Scheduler::Look,
+                false,
+            ),
+            (bare, Scheduler::Look, false),
+            (
+                &bare.replace("instantiate [ driver0 ] as W", ""),
+                Scheduler::Fcfs,
+                true,
+            ),
+        ] {
+            let system = load(text, None).unwrap();
+            assert_eq!(system.host_scheduler, scheduler, "{text}");
+            assert_eq!(system.queueing_in_disks, queueing, "{text}");
+            let origin = system.disks[0].profile.provenance.of("host");
+            let is_third = |origin: &str| origin.contains("f:3, disksim_iodriver");
+            assert_eq!(origin.is_some_and(|one| is_third(&one.note)), !queueing);
+        }
+    }
+
+    /// Does a disk that is selected by its block have the bus of the block's first instance? Is a
+    /// disk without a bus reported, and no other?
+    #[test]
+    fn disks_without_a_bus_are_reported() {
+        let full = connected();
+        let topology = full.find("topology").unwrap();
+        let warning = |names: &str| {
+            format!(
+                "f:{}: {names}: no bus in the topology: transfers take only the \"Bulk sector \
+                 transfer time\" of the drive",
+                full[..full.find("as D").unwrap()].lines().count()
+            )
+        };
+        let misspelt = "is not a kind of device in DiskSim";
+        for (text, only, has_bus, expected) in [
+            (full.as_str(), None, true, &[][..]),
+            (&full, Some("D"), true, &[]),
+            (&full[..topology], None, false, &[warning("disk0, disk1")]),
+            (&full[..topology], Some("D"), false, &[warning("disk0")]),
+            (
+                &full.replace("disksim_disk disk1 []", ""),
+                None,
+                true,
+                &[warning("disk1")],
+            ),
+            (
+                &full.replace("disksim_disk disk0", "disksim_dsk disk0"),
+                Some("disk0"),
+                false,
+                &[warning("disk0"), misspelt.to_owned()],
+            ),
+        ] {
+            let system = load(text, only).unwrap();
+            let bus = &system.disks[0].profile.bus;
+            assert_eq!(bus.read_sector_ms > 0.0, has_bus, "{text}");
+            let warnings = other_warnings(&system);
+            assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+            let mut pairs = warnings.iter().zip(expected);
+            assert!(pairs.all(|(one, says)| one.contains(says)), "{warnings:?}");
+        }
+    }
+
+    /// Are mappings of other disks read without a warning? Are values that DiskSim refuses refused,
+    /// and is a second mapping of a device reported?
+    #[test]
+    fn mappings_are_checked() {
+        let full = connected();
+        for only in [None, Some("disk0"), Some("disk1")] {
+            let system = load(&full, only).unwrap();
+            assert_eq!(other_warnings(&system), [""; 0]);
+            assert_eq!(system.devices.len(), usize::from(only != Some("disk0")));
+        }
+        for (from, to, says) in [
+            (
+                "locScale = 512",
+                "locScale = 0",
+                "locScale: 0 is less than 1",
+            ),
+            (
+                "locScale = 512",
+                "locScale = -1",
+                "locScale: -1 is less than 1",
+            ),
+            (
+                "locScale = 512",
+                "locScale = 500",
+                "locScale: 500 is neither a divisor nor a multiple of 512",
+            ),
+            (
+                "sizeScale = 2",
+                "sizeScale = 0",
+                "sizeScale: 0 is less than 1",
+            ),
+            ("offset = 7", "offset = -7", "offset: -7 is less than 0"),
+        ] {
+            let error = load(&full.replace(from, to), None).unwrap_err();
+            assert!(error.problem.ends_with(says), "{error}");
+        }
+        for (scale, sectors) in [(256, 0.5), (1024, 2.0)] {
+            let text = full.replace("locScale = 512", &format!("locScale = {scale}"));
+            let map = load(&text, None).unwrap().devices[0];
+            assert_eq!(map.sectors_per_unit, sectors);
+        }
+        let second = "offset = 7 }, disksim_iomap { tracedev = 4, simdev = disk0 }";
+        let system = load(&full.replace("offset = 7 }", second), None).unwrap();
+        let says = "device 4 of traces is mapped already; this mapping is ignored";
+        assert!(other_warnings(&system)[0].ends_with(says));
+        assert_eq!((system.devices.len(), system.devices[0].disk), (1, 1));
+    }
+
+    /// Is a device that is not a disk reported, since the numbers of later disks change? Is the
+    /// point at which DiskSim reconstructs parity reported for organisations with parity only?
+    #[test]
+    fn other_devices_and_updates_of_parity_are_reported() {
+        let full = connected();
+        let simple = "disksim_simpledisk S {}\ninstantiate [ s0 ] as S\ninstantiate [ disk0,";
+        let with_simple = full.replace("instantiate [ disk0,", simple);
+        let never = full.replace("reconstruct = 0.5", "reconstruct = 0");
+        let misspelt = full.replace("RMW vs. reconstruct", "RMW vs reconstruct");
+        let array = never.replace("Parts", "Array").replace("Asis", "Striped");
+        let array = array.replace("Noredun", "Parity_disk, Stripe unit = 1");
+        let array = array.replace("[ disk0 ]", "[ disk0, disk1 ]");
+        for (text, expected) in [
+            (
+                &with_simple,
+                Some(
+                    "s0 is left out, and the disks after it have lower device numbers than in DiskSim",
+                ),
+            ),
+            (&never, None),
+            (
+                &misspelt,
+                Some("is not a parameter of disksim_logorg; it is ignored"),
+            ),
+            (
+                &array,
+                Some(
+                    "\"RMW vs. reconstruct\" is not modelled: parity is updated with the fewest reads",
+                ),
+            ),
+        ] {
+            let system = load(text, None).unwrap();
+            let warnings = other_warnings(&system);
+            assert_eq!(
+                warnings.len(),
+                usize::from(expected.is_some()),
+                "{warnings:?}"
+            );
+            let says = expected.unwrap_or_default();
+            assert!(
+                warnings.iter().all(|one| one.ends_with(says)),
+                "{warnings:?}"
+            );
+            assert_eq!(other_warnings(&load(text, Some("disk0")).unwrap()).len(), 0);
+        }
     }
 }
