@@ -1045,6 +1045,7 @@ mod tests {
         let array = never.replace("Parts", "Array").replace("Asis", "Striped");
         let array = array.replace("Noredun", "Parity_disk, Stripe unit = 1");
         let array = array.replace("[ disk0 ]", "[ disk0, disk1 ]");
+        let array = array.replace("simdev = disk1", "simdev = disk0");
         for (text, expected) in [
             (
                 &with_simple,
