@@ -76,7 +76,7 @@ impl Plan {
         let fault = Fault::default();
         let mut machine = (*drive.machine).clone();
         for more in &options.more_drives {
-            machine.extend((*more.machine).clone());
+            machine.extend((*more.machine).clone()).map_err(run_error)?;
         }
         let trace = options.plan;
         let (mut workload, input) = match &arguments.workload {

@@ -33,6 +33,14 @@ pub(super) fn disk_profile(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
+    if let Some(layout) = block.get("Number of data surfaces")
+        && block.get("Model").is_none()
+    {
+        return Err(layout.error(
+            "the layout is in the disksim_disk block, as in DiskSim 3.0; only the form of DiskSim \
+             4.0, \"Model = dm_disk\", can be read",
+        ));
+    }
     let model = block.require_block("Model")?;
     warn_of_missing(block, DISK_REQUIRED, warnings);
     let mut profile = model_profile(model, name, sources, warnings)?;

@@ -28,6 +28,7 @@ mod synthio_places;
 mod system;
 
 pub use layout::{ImportedLayout, disk_geometry};
+pub use parameter_source::profile_key;
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
 pub use scheduling::scheduler_hint;
 pub use seek::{SeekPoint, parse_seeks};

@@ -38,7 +38,7 @@ pub use run::{
     Case, SimulationRun, TracePlan, execute, run_all, run_each, runs_with_cases, simulation_error,
     total_requests,
 };
-pub use summary::{Figure, Figures, PARTIAL_WRITES, Summary, format_figure};
+pub use summary::{DRIVE_RESPONSE, Figure, Figures, PARTIAL_WRITES, Summary, format_figure};
 pub use sweep::{Point, Setting, combinations};
 pub use target::{Machine, NamedDrive, Target, refuse_parameters};
 pub use workload::{Trace, Workload, trace_error};

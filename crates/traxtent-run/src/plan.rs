@@ -7,7 +7,7 @@ use crate::observer::Observer;
 use crate::run::{Case, SimulationRun, TracePlan};
 use crate::summary::Summary;
 use crate::sweep::{Point, Setting, combinations};
-use crate::target::Machine;
+use crate::target::{Machine, Target};
 use crate::workload::Workload;
 
 /// A sweep as a user describes it. The fields are the arguments of `traxtent sim`.
@@ -50,7 +50,7 @@ impl SweepPlan {
             }
             let mut machine = Machine::load(target.trim(), observer)?;
             for target in &self.more_drives {
-                machine.extend(Machine::load(target, observer)?);
+                machine.extend(Machine::load(target, observer)?)?;
             }
             let drive = (self.targets.len() > 1).then(|| machine.target.clone());
             cases.extend(self.cases_on(&machine, drive.as_deref())?);
@@ -107,6 +107,12 @@ impl SweepPlan {
             (Some(text), _) => Workload::parse(text)?,
             (None, Some(spec)) => Workload::Synthio(spec.clone()),
             (None, None) => {
+                if let Ok(Target::DiskSim(_, Some(disk))) = Target::parse(&machine.target) {
+                    return Err(RunError::input(format!(
+                        "{}: a single disk of a file runs without the file's workload; omit #{disk}, or give a workload, such as random,count=10000 (see `traxtent help sim`)",
+                        machine.target
+                    )));
+                }
                 return Err(RunError::input(format!(
                     "{} contains no workload; give one, such as random,count=10000 (see `traxtent help sim`)",
                     machine.target

@@ -6,7 +6,7 @@ use crate::data_file::{Cell, Column, DataFile, Kind};
 use crate::error::Result;
 use crate::labels::LabelColumns;
 use crate::run::{Case, SimulationRun, runs_with_cases};
-use crate::summary::{Figure, PARTIAL_WRITES, Summary};
+use crate::summary::{DRIVE_RESPONSE, Figure, PARTIAL_WRITES, Summary};
 
 /// The file of results that is being written.
 pub struct ResultsFile {
@@ -80,7 +80,7 @@ pub fn figure_columns() -> Vec<Column> {
             Kind::Number
         };
         let unit = unit(&name);
-        let optional = name == ARRAYS_ONLY;
+        let optional = name == DRIVE_RESPONSE;
         Column::new(name, kind).unit(unit).optional(optional)
     });
     figures.collect()
@@ -88,8 +88,6 @@ pub fn figure_columns() -> Vec<Column> {
 
 /// The figures that are whole numbers.
 const COUNTS: [&str; 2] = ["requests", PARTIAL_WRITES];
-/// The figure that only machines with arrays have.
-const ARRAYS_ONLY: &str = "drive_response_ms";
 
 /// Returns the names of the columns for the figures.
 fn figure_names() -> Vec<String> {

@@ -324,7 +324,7 @@ impl SimulationRun {
         let is_open = matches!(source.pace(), ReplayPace::Recorded { .. });
         let summary = self.simulate_source(host, &mut source, observer, sink);
         source.records().report(observer);
-        let summary = summary.map_err(|error| self.trace.simulation_error(path, &error))?;
+        let summary = summary.map_err(|error| self.trace_error(path, &error))?;
         Ok((summary, is_open))
     }
 
@@ -345,7 +345,7 @@ impl SimulationRun {
         if !self.machine.arrays().is_empty() {
             return Ok(());
         }
-        let failed = |error: &SimulateError| self.trace.simulation_error(path, error);
+        let failed = |error: &SimulateError| self.trace_error(path, error);
         let records = self.trace.open(path, &self.machine)?.into_records();
         for (number, record) in (1..).zip(records) {
             let record = record.map_err(|error| failed(&SimulateError::Source(error)))?;
@@ -388,6 +388,7 @@ impl SimulationRun {
             return Ok(None);
         }
         let mut source = Counted::new(source);
+        host.set_warmup(self.warmup);
         simulate(host, &mut source, |outcome| {
             let sector = sectors[outcome.arrival.device as usize];
             counter.count_one() && (!summary.add(outcome, sector) || sink(outcome))
@@ -395,6 +396,21 @@ impl SimulationRun {
         summary.drive_response_ms = host.drive_response_ms();
         summary.arrivals = source.counts;
         Ok(counter.finish().then_some(summary))
+    }
+
+    /// Converts the error of the trace's simulation like [`simulation_error`], and suggests
+    /// `--drive` if that option can be used.
+    fn trace_error(&self, path: &Path, error: &SimulateError) -> RunError {
+        match error {
+            SimulateError::Source(TraceError::OtherDevice { .. })
+            | SimulateError::Device { .. }
+                if self.trace.can_add_drives && self.machine.arrays().is_empty() =>
+            {
+                let hint = "--drive adds a drive, --device selects a device";
+                RunError::at(path.display(), format!("{error} ({hint})"))
+            }
+            _ => simulation_error(path, error),
+        }
     }
 
     /// Passes a note to the observer if the requests of a workload whose arrivals do not wait for
@@ -538,21 +554,6 @@ impl TracePlan {
             pace,
             ..self.clone()
         }))
-    }
-
-    /// Converts the error of the trace's simulation like [`simulation_error`], and suggests
-    /// `--drive` if that option can be used.
-    fn simulation_error(&self, path: &Path, error: &SimulateError) -> RunError {
-        match error {
-            SimulateError::Source(TraceError::OtherDevice { .. })
-            | SimulateError::Device { .. }
-                if self.can_add_drives =>
-            {
-                let hint = "--drive adds a drive, --device selects a device";
-                RunError::at(path.display(), format!("{error} ({hint})"))
-            }
-            _ => simulation_error(path, error),
-        }
     }
 
     /// Returns the command's option for the first setting that differs from the default.

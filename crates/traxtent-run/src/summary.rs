@@ -164,7 +164,7 @@ impl Summary {
             add(Some("breakdown_ms"), name, mean);
         }
         if let Some(mean) = self.drive_response_ms {
-            add(None, "drive_response_ms", mean);
+            add(None, DRIVE_RESPONSE, mean);
         }
         let share = |part: u64| {
             if count > 0.0 {
@@ -199,6 +199,9 @@ impl Summary {
         })
     }
 }
+
+/// The key of the mean of the arrays' requests to drives, which only machines with arrays have.
+pub const DRIVE_RESPONSE: &str = "drive_response_ms";
 
 /// The key of the number of writes that cover a physical sector only in part.
 pub const PARTIAL_WRITES: &str = "partial_sector_writes";
@@ -291,6 +294,12 @@ impl Figures {
         })
     }
 
+    /// Returns whether there is a figure.
+    pub fn has(&self, group: Option<&str>, key: &str) -> bool {
+        let mut all = self.all.iter();
+        all.any(|(figure, _)| figure.group == group && figure.key == key)
+    }
+
     /// Adds the figures to a JSON object.
     pub fn json(&self, object: &mut Map<String, Value>) {
         for (figure, half_width) in &self.all {
@@ -345,12 +354,8 @@ impl Figures {
         }
         writeln!(out, "  {:<12}{}", "max", column(response("max")))?;
 
-        if self
-            .all
-            .iter()
-            .any(|(figure, _)| figure.key == "drive_response_ms")
-        {
-            let mean = plain("drive_response_ms");
+        if self.has(None, DRIVE_RESPONSE) {
+            let mean = plain(DRIVE_RESPONSE);
             writeln!(
                 out,
                 "  mean of the arrays' requests to drives: {}",

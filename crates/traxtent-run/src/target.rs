@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeArray, DeTable, DeValue};
-use traxtent_disksim::{System, SystemArray, scheduler_hint};
+use traxtent_disksim::{System, SystemArray, profile_key, scheduler_hint};
 use traxtent_map::MapFile;
 use traxtent_model::disk::Scenario;
 use traxtent_model::drive::Drive;
@@ -245,9 +245,24 @@ impl Machine {
 
     /// Appends the drives of another machine, whose DiskSim workload, seed and parameters are
     /// dropped.
-    pub fn extend(&mut self, other: Machine) {
+    ///
+    /// # Errors
+    /// Returns an error if one of the machines has arrays, since the devices of traces are then
+    /// arrays, to which drives cannot be added.
+    pub fn extend(&mut self, other: Machine) -> Result<()> {
+        if !self.arrays().is_empty() {
+            let why =
+                "the parameters describe arrays, to which --drive cannot add a drive; omit it";
+            return Err(RunError::at(&self.target, why));
+        }
+        if !other.arrays().is_empty() {
+            let why = "the parameters describe arrays, which --drive cannot add; append # and the \
+                       name of a disk";
+            return Err(RunError::at(&other.target, why));
+        }
         self.target = format!("{}, {}", self.target, other.target);
         self.drives.extend(other.drives);
+        Ok(())
     }
 
     /// Replaces figures as [`set`](Self::set) does. The order does not matter: a value that is
@@ -396,7 +411,10 @@ fn load_disksim(
         Some((path, cause)) => {
             RunError::Io(FileProblem::new(error.to_string(), &path, Some(&cause)))
         }
-        None => RunError::input(error),
+        None => match mistaken_for_parameters(file, &text) {
+            Some(what) => RunError::at(file.display(), what),
+            None => RunError::input(error),
+        },
     })?;
     for warning in &system.warnings {
         observer.warn(&warning.to_string());
@@ -454,6 +472,25 @@ fn parameters_error(path: &Path) -> RunError {
     let path = path.display();
     let why = format!("is a DiskSim parameter file; write disksim:{path}");
     RunError::at(path.to_string(), why)
+}
+
+/// Returns a description of a file that is not one of DiskSim 4.0's parameters, if it is recognized
+/// as another kind of file.
+fn mistaken_for_parameters(path: &Path, text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines();
+    if lines.any(|line| line.starts_with("Byte Order (Endian)")) {
+        let what =
+            "is a parameter file of DiskSim 2 or earlier; only those of DiskSim 4.0 can be read";
+        return Some(what.to_owned());
+    }
+    if is_disksim(&text) {
+        return None;
+    }
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return Some("is not a DiskSim parameter file; for a profile, omit disksim:".to_owned());
+    }
+    other_kind(path, &text)
 }
 
 /// Returns whether a text contains a block of DiskSim parameters.
@@ -553,11 +590,16 @@ fn did_you_mean(meant: Option<String>) -> String {
     meant.map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
-/// Returns the key of `--set` that the user most probably meant: a key of the profile whose last
-/// part is `key` (`queue.scheduler` rather than `host.scheduler`), or else the key of the workload
-/// with this name, or else the most similar key of the profile.
+/// Returns the key of `--set` that the user most probably meant: the key of the profile for a
+/// parameter of DiskSim, or else one whose last part is `key` (`queue.scheduler` rather than
+/// `host.scheduler`), or else the key of the workload with this name, or else the most similar key
+/// of the profile.
 fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     let figures = profile.value_paths();
+    let has = |known: &&str| figures.iter().any(|figure| figure.starts_with(known));
+    if let Some(figure) = profile_key(key).filter(has) {
+        return Some(figure.to_owned());
+    }
     let last = |path: &str| path.rsplit('.').next() == Some(key);
     if let Some(figure) = ["queue.scheduler"].iter().find(|path| last(path)) {
         return Some((*figure).to_owned());

@@ -1,5 +1,6 @@
 //! The comparison of simulated response times with measured ones.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::RangeInclusive;
@@ -214,7 +215,7 @@ impl TraceSearch<'_> {
         }
         let name = stem(path);
         let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("parv" | "diskspecs") => (path.with_extension("trace"), path.to_owned()),
+            Some("parv" | "diskspecs") => (trace_beside(path), path.to_owned()),
             _ => (path.to_owned(), path.with_file_name(format!("{name}.parv"))),
         };
         if self.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
@@ -222,10 +223,13 @@ impl TraceSearch<'_> {
             return Err(RunError::at(path.display(), why));
         }
         if self.drive.is_none() && !parameters.exists() {
-            let seeks = path.extension().is_some_and(|ending| ending == "seek");
-            let why = match seeks {
-                true => "is a seek curve of DiskSim, not a trace; name the trace".to_owned(),
-                false => format!(
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            let why = match ending {
+                Some("seek") => {
+                    "is a seek curve of DiskSim, not a trace; name the trace".to_owned()
+                }
+                Some("model") => "is a layout of DiskSim, not a trace; name the trace".to_owned(),
+                _ => format!(
                     "there is no {}; name a drive with --drive",
                     parameters.display()
                 ),
@@ -241,10 +245,14 @@ impl TraceSearch<'_> {
 
     fn in_folder(&self, folder: &Path, pairs: &mut Vec<TracePair>) -> Result<()> {
         let fail = |error: std::io::Error| RunError::file(folder, &error);
-        let mut traces = BTreeMap::new();
+        let mut traces: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut parameters = BTreeSet::new();
-        for entry in fs::read_dir(folder).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
+        let entries = fs::read_dir(folder).map_err(fail)?;
+        let paths = entries.map(|entry| Ok(entry.map_err(fail)?.path()));
+        let mut paths = paths.collect::<Result<Vec<PathBuf>>>()?;
+        // Of a trace that is there several times, the uncompressed file comes first.
+        paths.sort();
+        for path in paths {
             let file = path
                 .file_name()
                 .unwrap_or_default()
@@ -252,7 +260,16 @@ impl TraceSearch<'_> {
                 .into_owned();
             let plain = file.trim_end_matches(".gz").trim_end_matches(".zst");
             if let Some(name) = plain.strip_suffix(".trace") {
-                traces.insert(name.to_owned(), path);
+                match traces.entry(name.to_owned()) {
+                    Entry::Vacant(place) => {
+                        place.insert(path);
+                    }
+                    Entry::Occupied(first) => self.observer.note(&format!(
+                        "{}: omitted, because {} has the same name",
+                        path.display(),
+                        first.get().display()
+                    )),
+                }
             } else if let Some(name) = file.strip_suffix(".parv") {
                 parameters.insert(name.to_owned());
             }
@@ -292,6 +309,14 @@ impl TraceSearch<'_> {
             is_named: false,
         }
     }
+}
+
+/// Returns the path of the trace with the name of a parameter file. It may be compressed.
+fn trace_beside(parameters: &Path) -> PathBuf {
+    let plain = parameters.with_extension("trace");
+    let compressed = ["trace.gz", "trace.zst"].map(|ending| parameters.with_extension(ending));
+    let found = compressed.into_iter().find(|path| path.exists());
+    found.filter(|_| !plain.exists()).unwrap_or(plain)
 }
 
 /// Returns the name of a trace; see [`TracePair::name`].

@@ -253,15 +253,15 @@ impl Trace {
     }
 
     /// Excludes all devices except `device`. `None` excludes none. If there is only one drive, it
-    /// serves the device, whatever its number.
+    /// serves the device, whatever its number, unless the parameters map the device.
     #[must_use]
     pub fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
         self
     }
 
-    /// Maps the first device in the trace, whatever its number, to the only drive. Requests for
-    /// other devices are errors.
+    /// Maps the first device in the trace, whatever its number, to the only drive, unless the
+    /// parameters map devices. Requests for other devices are errors.
     #[must_use]
     pub fn sole(mut self, sole: bool) -> Trace {
         self.sole = sole.then_some(None);
@@ -383,28 +383,29 @@ impl Iterator for Trace {
                 }
                 continue;
             }
-            match (self.only, &self.system) {
-                (Some(_), _) if self.several.is_empty() => record.device = 0,
-                (_, Some(system)) => match system.map_record(record) {
+            let maps = self.system.as_ref().filter(|one| !one.devices.is_empty());
+            match (maps, &mut self.sole) {
+                (Some(system), _) => match system.map_record(record) {
                     Some(placed) => record = placed,
+                    None if self.only.is_some() && self.several.is_empty() => record.device = 0,
                     None => {
                         self.misplaced += 1;
                         continue;
                     }
                 },
-                (_, None) => {
-                    if let Some(first) = &mut self.sole {
-                        let first = *first.get_or_insert(record.device);
-                        if record.device != first {
-                            return Some(Err(TraceError::OtherDevice {
-                                number: self.returned + 1,
-                                device: record.device,
-                                first,
-                            }));
-                        }
-                        record.device = 0;
+                (None, _) if self.only.is_some() && self.several.is_empty() => record.device = 0,
+                (None, Some(first)) => {
+                    let first = *first.get_or_insert(record.device);
+                    if record.device != first {
+                        return Some(Err(TraceError::OtherDevice {
+                            number: self.returned + 1,
+                            device: record.device,
+                            first,
+                        }));
                     }
+                    record.device = 0;
                 }
+                (None, None) => {}
             }
             self.returned += 1;
             return Some(Ok(record));

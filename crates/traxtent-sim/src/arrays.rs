@@ -56,8 +56,12 @@ pub struct Arrays {
     parts: BTreeMap<u64, DriveRequest>,
     array_requests_begun: u64,
     parts_begun: u64,
-    /// The total response time of all complete requests to drives, including time in the host's
-    /// queues.
+    /// The number of requests to arrays to exclude from `parts_counted` and `parts_time`. They are
+    /// the next to complete.
+    warmup: u64,
+    /// The number of requests to drives on behalf of complete requests to arrays.
+    parts_counted: u64,
+    /// The total response time of these requests to drives, including time in the host's queues.
     parts_time: Span,
 }
 
@@ -67,6 +71,10 @@ struct ArrayRequest {
     arrival: Arrival,
     /// The number of requests to drives that are not complete.
     left: usize,
+    /// The number of requests to drives that are complete.
+    parts_complete: u64,
+    /// The total response time of these.
+    parts_time: Span,
     /// Writes that wait for reads to complete.
     waiting: Vec<WaitingWrite>,
 }
@@ -117,6 +125,8 @@ impl Arrays {
             parts: BTreeMap::new(),
             array_requests_begun: 0,
             parts_begun: 0,
+            warmup: 0,
+            parts_counted: 0,
             parts_time: Span::ZERO,
         }
     }
@@ -131,11 +141,18 @@ impl Arrays {
         self.arrays.len()
     }
 
-    /// Returns the mean response time, in milliseconds, of all requests to drives, whichever array
-    /// they belong to; `None` before the first completion.
+    /// Excludes the next `requests` requests to arrays that complete from
+    /// [`drive_response_ms`](Self::drive_response_ms).
+    pub fn set_warmup(&mut self, requests: u64) {
+        self.warmup = requests;
+    }
+
+    /// Returns the mean response time, in milliseconds, of all requests to drives on behalf of
+    /// complete requests to arrays, whichever array they belong to; `None` before the first
+    /// completion.
     pub fn drive_response_ms(&self) -> Option<f64> {
-        let complete = self.parts_begun - self.parts.len() as u64;
-        (complete > 0).then(|| self.parts_time.as_ms() / complete as f64)
+        let counted = self.parts_counted;
+        (counted > 0).then(|| self.parts_time.as_ms() / counted as f64)
     }
 
     /// Adds an array whose members are the drives `disks` of the host.
@@ -244,6 +261,8 @@ impl Arrays {
             ArrayRequest {
                 arrival,
                 left,
+                parts_complete: 0,
+                parts_time: Span::ZERO,
                 waiting,
             },
         );
@@ -271,14 +290,21 @@ impl Arrays {
         } = self.parts.remove(&tag).expect("it was begun here");
         let mut spent = sum(before, completion.breakdown);
         spent.queue += completion.submitted.since(part_began);
-        self.parts_time += completion.completed.since(part_began);
         let array_request = self
             .array_requests
             .get_mut(&number)
             .expect("it is not complete");
         array_request.left -= 1;
+        array_request.parts_complete += 1;
+        array_request.parts_time += completion.completed.since(part_began);
         if array_request.left == 0 {
             let array_request = self.array_requests.remove(&number).expect("it is there");
+            if self.warmup > 0 {
+                self.warmup -= 1;
+            } else {
+                self.parts_counted += array_request.parts_complete;
+                self.parts_time += array_request.parts_time;
+            }
             let completion = Completion {
                 request: array_request.arrival.request,
                 submitted: array_request.arrival.at,

@@ -207,8 +207,14 @@ impl Host {
         Ok(self)
     }
 
-    /// Returns the mean response time, in milliseconds, of the requests that arrays sent to drives;
-    /// `None` without arrays, or before the first completion.
+    /// Excludes the first `requests` requests to arrays that complete from
+    /// [`drive_response_ms`](Self::drive_response_ms).
+    pub fn set_warmup(&mut self, requests: u64) {
+        self.arrays.set_warmup(requests);
+    }
+
+    /// Returns the mean response time, in milliseconds, of the requests that arrays sent to drives
+    /// for complete requests; `None` without arrays, or before the first completion.
     pub fn drive_response_ms(&self) -> Option<f64> {
         self.arrays.drive_response_ms()
     }

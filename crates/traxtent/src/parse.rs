@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use traxtent_layout::video::BitRate;
 use traxtent_run::data_file;
 use traxtent_units::byte_size::parse_byte_size;
@@ -12,11 +12,20 @@ use traxtent_workload::TraceFormat;
 
 pub(crate) use traxtent_run::{parse_pace as pace, parse_speed as speed};
 
-/// Returns a parser for the name of a trace format.
+/// The prefix of the names of DiskSim's trace formats.
+const DISKSIM: &str = "disksim-";
+
+/// Returns a parser for the name of a trace format. Those of DiskSim may lack the prefix, as on its
+/// command line.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
-    let names = TraceFormat::all().map(TraceFormat::name);
+    let names = TraceFormat::all().map(|format| {
+        let value = PossibleValue::new(format.name());
+        value.aliases(format.name().strip_prefix(DISKSIM))
+    });
     PossibleValuesParser::new(names).map(|name| {
-        name.parse::<TraceFormat>()
+        let format = name.parse::<TraceFormat>();
+        format
+            .or_else(|_| format!("{DISKSIM}{name}").parse())
             .expect("only names of formats pass")
     })
 }

@@ -54,9 +54,13 @@ fn host(host: &HostSpec) -> Result<(), ProfileError> {
     if !host.scheduler.is_positional() {
         return Ok(());
     }
+    out_of_bounds("host.scheduler", host.scheduler, &host_schedulers())
+}
+
+/// Returns the text that lists the schedulers of a host's queue.
+pub(super) fn host_schedulers() -> String {
     let bound = schema::key("host.scheduler").map_or(String::new(), schema::Key::bounds);
-    let bound = format!("{bound}; a host does not know where the heads are");
-    out_of_bounds("host.scheduler", host.scheduler, &bound)
+    format!("{bound}; a host does not know where the heads are")
 }
 
 fn sectors(p: &Profile) -> Result<(), ProfileError> {

@@ -146,7 +146,10 @@ impl Profile {
             toml::from_str(&text(&root)).map_err(|e| ProfileError::WrongType {
                 key: key.to_owned(),
                 value: value.to_owned(),
-                problem: super::error::in_words(e.message()),
+                problem: match key {
+                    "host.scheduler" => format!("must be {}", super::check::host_schedulers()),
+                    _ => super::error::in_words(e.message()),
+                },
             })?;
         let adds_scsi = lacks_scsi && !changed.scsi.is_default();
         for (table, added) in [("scsi", adds_scsi), ("host", lacks_host)] {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use traxtent_run::{Case, Figures, PARTIAL_WRITES, ReportHead, format_figure};
+use traxtent_run::{Case, DRIVE_RESPONSE, Figures, PARTIAL_WRITES, ReportHead, format_figure};
 
 use crate::failure::Result;
 use crate::output;
@@ -75,6 +75,12 @@ impl Report<'_> {
     fn has_partial_writes(&self) -> bool {
         let count = |figures: &Figures| figures.get(None, PARTIAL_WRITES).0;
         self.figures.iter().any(|figures| count(figures) > 0.0)
+    }
+
+    /// Returns whether a case of a sweep has arrays.
+    fn has_arrays(&self) -> bool {
+        let mut figures = self.figures.iter();
+        figures.any(|figures| figures.has(None, DRIVE_RESPONSE))
     }
 
     /// Explains the column of partial writes, if there is one, with the keys that avoid them.
@@ -158,16 +164,23 @@ impl Report<'_> {
             };
             (key, side)
         });
-        let partial = self.has_partial_writes();
+        let (arrays, partial) = (self.has_arrays(), self.has_partial_writes());
         let titles = TITLES
             .into_iter()
+            .chain(arrays.then_some("drives' mean ms"))
             .chain(partial.then_some("partial writes"));
         let figures = titles.map(|title| (title, Side::Right));
         let mut table = Table::new(labels.chain(figures));
         for (case, figures) in self.cases.iter().zip(self.figures) {
             let labels = case.labels().map(|(_, value)| value.to_owned());
+            // A row without arrays has no requests of arrays to drives.
+            let drives = match figures.has(None, DRIVE_RESPONSE) {
+                true => format_figure(figures.get(None, DRIVE_RESPONSE), 3),
+                false => String::new(),
+            };
+            let drives = arrays.then_some(drives);
             let writes = partial.then(|| format_figure(figures.get(None, PARTIAL_WRITES), 0));
-            table.row(labels.chain(cells(figures)).chain(writes));
+            table.row(labels.chain(cells(figures)).chain(drives).chain(writes));
         }
         table
     }

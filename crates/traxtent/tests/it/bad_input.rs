@@ -183,6 +183,40 @@ fn a_trace_of_several_devices() {
     }
 }
 
+/// Do the errors for arrays, to which drives cannot be added, not suggest `--drive`, and is it
+/// refused with them? Is a single disk without a workload told apart from a file without one?
+#[test]
+fn arrays_and_single_disks_of_disksim() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("three.trace"), "0.0 3 100 8 1\n").unwrap();
+    let target = |name: &str| format!("disksim:{}", data.join(name).display());
+    let (raid, single) = (target("synthraid5.parv"), target("atlas10k.parv"));
+    let ibm = target("3disks.parv#ibm");
+    for (line, says) in [
+        (
+            &["sim", &raid, "three.trace"][..],
+            "device 3 does not exist; there is only device 0 (--device selects a device)",
+        ),
+        (
+            &["sim", &raid, "three.trace", "--drive", "atlas10k"],
+            "the parameters describe arrays, to which --drive cannot add a drive; omit it",
+        ),
+        (
+            &["sim", &single, "three.trace", "--drive", &raid],
+            "the parameters describe arrays, which --drive cannot add",
+        ),
+        (
+            &["sim", &ibm],
+            "a single disk of a file runs without the file's workload; omit #ibm, or give",
+        ),
+    ] {
+        let answer = traxtent_in(folder.path(), &[line, &["--quiet"]].concat());
+        assert_eq!(answer.status, 2, "{line:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{line:?}: {}", answer.err);
+    }
+}
+
 /// Is the error for a file that DiskSim parameters refer to, and that is missing, the same as that
 /// for missing parameters, with the place of the reference?
 #[test]
@@ -262,6 +296,15 @@ fn one_clear_line() {
         ),
         ("recorded.trace", "1.0 0 0 8 1\n".to_owned()),
         ("curve.seek", "Seek distance, 1\n".to_owned()),
+        ("layout.model", "dm_disk M {\n".to_owned()),
+        (
+            "old.parv",
+            "Byte Order (Endian): Little\nInit Seed: 42\n".to_owned(),
+        ),
+        (
+            "old.diskspecs",
+            "disksim_disk D {\nNumber of data surfaces = 13 }\n".to_owned(),
+        ),
         ("semicolon.toml", profile.replacen(line, "rpm = 7200;", 1)),
         ("log.parquet", "PAR1\u{15}\u{4}\u{15}".to_owned()),
         ("half.toml", minimal("100.5", "5", "")),
@@ -346,6 +389,44 @@ fn one_clear_line() {
         (&["sim", "atlas10k", "cut.trace.gz"], 2, &["cut.trace.gz"]),
         (&["sim", "atlas10k", "w.toml"], 2, &["w.toml:3: ", "cuont"]),
         (&["sim", "disksim:cut.parv"], 2, &["cut.parv:"]),
+        (
+            &["sim", "disksim:old.parv", "random"],
+            2,
+            &["old.parv: is a parameter file of DiskSim 2 or earlier; only those of DiskSim 4.0"],
+        ),
+        (
+            &["sim", "disksim:old.diskspecs", "random"],
+            2,
+            &[
+                "old.diskspecs:2: ",
+                "as in DiskSim 3.0; only the form of DiskSim 4.0",
+            ],
+        ),
+        (
+            &["sim", "disksim:curve.seek", "random"],
+            2,
+            &["curve.seek: is a seek curve of DiskSim"],
+        ),
+        (
+            &["sim", "disksim:recorded.trace", "random"],
+            2,
+            &["recorded.trace: is a trace (disksim-ascii), not a drive"],
+        ),
+        (
+            &["sim", "disksim:bound.toml", "random"],
+            2,
+            &["bound.toml: is not a DiskSim parameter file; for a profile, omit disksim:"],
+        ),
+        (
+            &["validate", "layout.model"],
+            2,
+            &["layout.model: is a layout of DiskSim, not a trace"],
+        ),
+        (
+            &["sim", "atlas10k", "random", "--set", "Max queue length=16"],
+            2,
+            &["did you mean queue.depth?"],
+        ),
         (&["sim", "disksim:", "random"], 2, &["no file"]),
         (&["sim", "atlas10k", "random,size=0"], 2, &["size", "\"0\""]),
         (

@@ -463,7 +463,9 @@ fn disksim_set_ups() {
     );
     let file = |name: &str| data.join(name).display().to_string();
     let target = format!("disksim:{}", file("ascii.parv"));
-    let mean = mean_ms(&json(&["sim", &target, &file("ascii.trace"), "--json"]));
+    // DiskSim's own name of the format is accepted too.
+    let line = ["sim", &target, &file("ascii.trace"), "--format", "ascii"];
+    let mean = mean_ms(&json(&[&line[..], &["--json"]].concat()));
     assert!(
         (mean / 12.44 - 1.0).abs() < 0.03,
         "ascii: {mean} ms, DiskSim 12.44 ms"
@@ -492,6 +494,65 @@ fn arrays_of_disksim() {
             (mean / disksim - 1.0).abs() < tolerance,
             "{name}: {mean} ms"
         );
+    }
+}
+
+/// Does the warm-up exclude requests of arrays from the mean of those to drives? A read within a
+/// chunk is one request to a drive, so both means are equal. Has a table of a sweep a column for
+/// this mean?
+#[test]
+fn the_warmup_of_arrays() {
+    let data = shared_data!("disksim");
+    let target = format!("disksim:{}", data.join("synthraid5.parv").display());
+    let line = ["sim", &target, "random,size=8,count=300", "--quiet"];
+    for warmup in ["0", "200"] {
+        let summary = json(&[&line[..], &["--warmup", warmup, "--json"]].concat());
+        let drives = summary["drive_response_ms"].as_f64().unwrap();
+        assert!((drives - mean_ms(&summary)).abs() < 1e-6, "{summary}");
+    }
+    let text = prints(&[&line[..], &["--set", "workload.count=50,60"]].concat());
+    let mut lines = text.lines().rev();
+    let (second, first, head) = (lines.next(), lines.next(), lines.next().unwrap());
+    assert!(head.ends_with("max  drives' mean ms"), "{text}");
+    for row in [first, second] {
+        let words: Vec<&str> = row.unwrap().split_whitespace().collect();
+        assert_eq!(words[words.len() - 1], words[4], "{text}");
+    }
+}
+
+/// Do the mappings of a file apply with `--device` too? Without mappings, is the device of a trace
+/// that has only one served by the only disk, whatever its number?
+#[test]
+fn devices_of_a_single_disk() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for ending in ["diskspecs", "model", "seek"] {
+        let file = format!("atlas10k.{ending}");
+        fs::copy(data.join(&file), path(&file)).unwrap();
+    }
+    let plain = fs::read_to_string(data.join("atlas10k.parv")).unwrap();
+    let map = "disksim_iosim IS { I/O Mappings = [ disksim_iomap { tracedev = 3, simdev = disk0,
+        locScale = 512, sizeScale = 1, offset = 8000 } ] }";
+    fs::write(path("plain.parv"), &plain).unwrap();
+    fs::write(path("mapped.parv"), plain + map).unwrap();
+    fs::write(path("three.trace"), "0.0 3 100 8 1\n").unwrap();
+    fs::write(path("five.trace"), "0.0 5 100 8 1\n").unwrap();
+    for (parameters, trace, device, lbn) in [
+        ("plain.parv", "three.trace", None, "100"),
+        ("plain.parv", "three.trace", Some("3"), "100"),
+        ("mapped.parv", "three.trace", None, "8100"),
+        ("mapped.parv", "three.trace", Some("3"), "8100"),
+        ("mapped.parv", "five.trace", Some("5"), "100"),
+    ] {
+        let (target, trace) = (format!("disksim:{}", path(parameters)), path(trace));
+        let log = path("log.csv");
+        let mut line = vec!["sim", &target, &trace, "--log", &log, "--quiet"];
+        line.extend(device.iter().flat_map(|device| ["--device", device]));
+        prints(&line);
+        let text = fs::read_to_string(&log).unwrap();
+        let row: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+        assert_eq!((row[1], row[4]), ("0", lbn), "{line:?}");
     }
 }
 

@@ -439,7 +439,8 @@ fn schedulers_of_disksim() {
         ),
         ("queue", "ASPTF_OPT", "did you mean {aged-sptf={weight=W}}"),
         // A host does not know where the heads are.
-        ("host", "satf", "expected one of"),
+        ("host", "satf", "host.scheduler = satf: must be \"fcfs\", "),
+        ("host", "best", "host.scheduler = best: must be \"fcfs\", "),
         ("queue", "best", "expected one of"),
     ] {
         let set = format!("{key}.scheduler={value}");

@@ -166,6 +166,27 @@ fn incomplete_pairs_are_reported() {
         paths[1]
     );
     assert_eq!(answer.err, expected);
+
+    // Of a trace that is there twice, the uncompressed file is used. Parameters find either.
+    let compressed = folder.path().join("ibm18es.trace.gz");
+    let file = fs::File::create(&compressed).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &fs::read(&trace).unwrap()).unwrap();
+    gzip.finish().unwrap();
+    for name in ["torn.trace", "torn.parv", "alone.trace", "idle.parv"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let twice = traxtent(&["validate", folder.path().to_str().unwrap()]);
+    let says = format!(
+        "{}: omitted, because {} has the same name",
+        compressed.display(),
+        trace.display()
+    );
+    assert!(twice.err.contains(&says), "{}", twice.err);
+    fs::remove_file(&trace).unwrap();
+    let parameters = folder.path().join("ibm18es.parv");
+    let alone = traxtent(&["validate", parameters.to_str().unwrap(), "--quiet"]);
+    assert_eq!((alone.status, &alone.out), (0, &twice.out), "{}", alone.err);
 }
 
 /// Does `--set` change the drive, and does `--quiet` omit only notes and warnings?
