@@ -781,12 +781,12 @@ instantiate [ driver0 ] as V
     // A host's queue does not know the head position that some schedulers need; a warning says so.
     for (policy, name) in [(8, "SPTF_OPT"), (14, "ASPTF_OPT")] {
         let driver = format!(
-            "disksim_iodriver DRIVER0 {{ Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}\n"
+            "V {{ type = 1, Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}"
         );
-        let by_position = run(model, &format!("{driver}{drive}"));
+        let by_position = run(model, &drive.replace("V { type = 1 }", &driver));
         assert_eq!(by_position.status, 0, "{}", by_position.err);
         let expected = format!(
-            "traxtent: warning: d.parv:1: scheduling policy {policy} ({name}) is not modelled in the host's queue, since"
+            "traxtent: warning: d.parv:13: scheduling policy {policy} ({name}) is not modelled in the host's queue, since"
         );
         assert!(
             by_position.err.starts_with(&expected),
