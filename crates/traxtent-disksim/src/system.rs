@@ -939,7 +939,7 @@ mod tests {
             assert_eq!(system.queueing_in_disks, queueing, "{text}");
             let origin = system.disks[0].profile.provenance.of("host");
             let is_third = |origin: &str| origin.contains("f:3, disksim_iodriver");
-            assert_eq!(origin.is_some_and(|one| is_third(&one.note)), !queueing);
+            assert_eq!(origin.is_some_and(|one| is_third(one.note)), !queueing);
         }
     }
 
