@@ -18,6 +18,7 @@
 //! misalignment is reported once, for the lowest layer that has it.
 
 pub mod collect;
+pub mod content;
 pub mod cost;
 pub mod drive;
 pub mod examine;

@@ -11,10 +11,10 @@ use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
-use crate::content::{content_beside_volume, recognized_content};
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::progress::Progress;
+use traxtent_check::content::{content_beside_volume, recognized_content};
 
 /// The note on the data of a volume that was destroyed.
 pub(crate) const REMAINING_DATA: &str =

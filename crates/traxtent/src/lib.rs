@@ -86,7 +86,6 @@ mod calibrate;
 mod check;
 #[cfg(feature = "lab")]
 mod claims;
-mod content;
 mod convert;
 mod copies;
 mod demo;

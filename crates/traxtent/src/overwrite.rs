@@ -10,8 +10,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::content::known_content;
 use crate::failure::{Failure, Result};
+use traxtent_check::content::known_content;
 
 pub(crate) use traxtent_run::OutputFormat;
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use traxtent_check::plan::fix::quoted;
+use traxtent_check::plan::recipe::script::refuse_unless;
 use traxtent_check::plan::recipe::{Recipe, StackPlanError, Step};
 use traxtent_check::plan::stack_spec::{GRAMMAR, Table};
 use traxtent_check::plan::tools::{self, Tool};
@@ -22,12 +23,12 @@ use traxtent_run::Target;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use traxtent_units::{Lbn, Sectors};
 
-use crate::content::all_content;
 use crate::failure::{Failure, Result, note};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
 use crate::overwrite::{self, OutputFormat};
 use crate::parse;
+use traxtent_check::content::all_content;
 use traxtent_run::read_map;
 
 /// Print the commands that create a stack from scratch: partition, RAID, LVM, LUKS, file system
@@ -114,8 +115,9 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     place.set_up(&devices, &mut recipe);
     let contents = place.contents(args);
     note_content(&contents, &mut recipe);
-    test_blank(&contents, &mut recipe);
-    test_list(&mut recipe);
+    let blank = contents.iter().filter(|(_, content)| content.is_none());
+    recipe.test_blank(blank.map(|(path, _)| absolute(path)));
+    recipe.test_list();
     note_missing(args, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
@@ -131,7 +133,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
             None => {}
         }
         let path = folder.join(SCRIPT);
-        output::write(&path, script(&recipe).as_bytes())?;
+        output::write(&path, recipe.script().as_bytes())?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
             .map_err(|error| Failure::file(&path, &error))?;
     } else if recipe.bad_blocks.is_some() {
@@ -143,7 +145,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         return output::json(&recipe);
     }
     let mut out = output::stdout();
-    out.write_all(script(&recipe).as_bytes())?;
+    out.write_all(recipe.script().as_bytes())?;
     output::finish(out)
 }
 
@@ -438,69 +440,6 @@ fn note_content(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
     }
 }
 
-/// Adds the commands that end the script if a device that was blank no longer is: the kernel can
-/// give its name to another disk.
-///
-/// `blkid` exits with 2 if it finds nothing, with 0 if it finds content, and with 8 if it finds
-/// content of several kinds, of which it prints none. For a device that it cannot read, it also
-/// exits with 2.
-fn test_blank(contents: &[(&Path, Option<String>)], recipe: &mut Recipe) {
-    let blank = contents.iter().filter(|(_, content)| content.is_none());
-    let commands = blank.flat_map(|(path, _)| {
-        let path = absolute(path);
-        [
-            refuse_unless(&format!("-r {path}"), &path, "cannot be read"),
-            format!(
-                "found=0; blkid --probe {path} >/dev/null 2>&1 || found=$?\n\
-                 case $found in\n  2) ;;\n  0 | 8) {} ;;\n  *) {} ;;\nesac",
-                end_with(&path, "is no longer blank; plan again"),
-                end_with(
-                    &path,
-                    "blkid cannot tell whether it is blank; is it installed?"
-                )
-            ),
-        ]
-    });
-    let commands: Vec<String> = commands.collect();
-    if !commands.is_empty() {
-        let step = Step {
-            what: "Nothing has been written since the plan was made".to_owned(),
-            program: "blkid",
-            commands,
-        };
-        recipe.steps.insert(0, step);
-    }
-}
-
-/// Adds the command that ends the script if its list of bad blocks is missing, before anything is
-/// written.
-fn test_list(recipe: &mut Recipe) {
-    let Some(list) = &recipe.bad_blocks else {
-        return;
-    };
-    let step = Step {
-        what: "The list of bad blocks is there".to_owned(),
-        program: "test",
-        commands: vec![refuse_unless(
-            &format!("-r {}", list.file),
-            &list.file,
-            "cannot be read; plan with --output, and keep the directory in its place",
-        )],
-    };
-    recipe.steps.insert(0, step);
-}
-
-/// Returns a command that ends the script with an error about a path, which is a shell word, unless
-/// a condition of `test` holds.
-fn refuse_unless(condition: &str, path: &str, why: &str) -> String {
-    format!("test {condition} || {{ {}; }}", end_with(path, why))
-}
-
-/// Returns the commands that end the script with an error about a path, which is a shell word.
-fn end_with(path: &str, why: &str) -> String {
-    format!("echo {path}': {why}' >&2; exit 1")
-}
-
 /// Returns the `n`-th of A, B, …, Z, AA, …, which distinguish placeholder names; 0 gives A.
 fn letters(n: u32) -> String {
     let letter = |n: u32| char::from(b'A' + (n % 26) as u8);
@@ -628,19 +567,4 @@ fn version(tool: &Tool) -> Option<String> {
         .ok()?;
     let says = [output.stdout, output.stderr].concat();
     Some(String::from_utf8_lossy(&says).into_owned())
-}
-
-/// Returns the recipe as a shell script.
-fn script(recipe: &Recipe) -> String {
-    let mut text = "#!/bin/sh -e\n".to_owned();
-    for note in &recipe.notes {
-        // A path can contain line breaks.
-        text += &format!("# {}\n", note.replace('\n', "\n# "));
-    }
-    // `sh stack.sh` ignores the option in the first line.
-    text += "set -eu\n";
-    for step in &recipe.steps {
-        text += &format!("\n# {}\n{}\n", step.what, step.commands.join("\n"));
-    }
-    text
 }

@@ -34,12 +34,12 @@ use self::args::{
 use self::maps::{verify_known, verify_new};
 use self::serve::serve;
 use self::show::{outcome, show};
-use crate::content::{content_beside_volume, recognized_content};
 use crate::copies;
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::progress::Progress;
 use crate::serve::guardian::guarded;
+use traxtent_check::content::{content_beside_volume, recognized_content};
 
 /// The interval at which a server's progress is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

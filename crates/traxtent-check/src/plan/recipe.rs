@@ -1,6 +1,7 @@
 //! The commands that make a stack from scratch, with every layer aligned to those below.
 
 mod free_names;
+pub mod script;
 
 use serde::Serialize;
 use traxtent_layout::{LayoutError, Partition};

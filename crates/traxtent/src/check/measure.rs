@@ -23,10 +23,10 @@ use traxtent_probe::{
 use traxtent_server::remaining_time::estimated;
 use traxtent_units::{Count, Lbn, SimTime, Span};
 
-use crate::content::all_content;
 use crate::failure::{Failure, Result, note, warn};
 use crate::parse;
 use crate::progress::Progress;
+use traxtent_check::content::all_content;
 
 /// The properties to measure, and the range that the measurements may overwrite.
 #[derive(clap::Args, Debug)]

@@ -11,9 +11,9 @@ use traxtent_probe::Target as _;
 use traxtent_run::{NamedDrive, Target, input, read_map};
 use traxtent_sim::SimTarget;
 
-use crate::content::known_content;
 use crate::failure::{Failure, Result};
 use crate::machine::load;
+use traxtent_check::content::known_content;
 
 /// A drive, or a map.
 pub(crate) enum Subject {

@@ -9,9 +9,9 @@ use traxtent_probe::Target;
 use traxtent_sim::{Noise, SimTarget};
 
 use super::Args;
-use crate::content::all_content;
 use crate::failure::{Failure, Result, note, warn};
 use crate::machine::load;
+use traxtent_check::content::all_content;
 
 /// Whether a probe may write to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,6 @@ use traxtent_io::device::guard::{self, Refusal};
 use traxtent_server::serve::{DriveServer, Receipt, ReceiptVerdict, ServeError, Speed};
 use traxtent_server::service::{Export, FileRole};
 
-use crate::content::{all_content, image_content};
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::parse::csv_file;
@@ -27,6 +26,7 @@ use attach::Served;
 use drives::ServedDrive;
 use front_ends::FrontEndArgs;
 use session::{Session, Signals};
+use traxtent_check::content::{all_content, image_content};
 
 /// Serve drives as block devices, in the drives' own time
 ///

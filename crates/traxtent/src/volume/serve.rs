@@ -11,10 +11,10 @@ use traxtent_server::volume::{self, MEMBER_TIMEOUT, SYNC_RATE, VolumeServer, Vol
 use super::args::{Serve, SyncRate};
 use super::maps::verify_known;
 use super::{explained, failure, has_copies, note_recovery};
-use crate::content::content_beside_volume;
 use crate::failure::{Failure, Result, note, warn};
 use crate::serve::attach::{self, Served};
 use crate::serve::session::{Session, Signals, check_command, end_with};
+use traxtent_check::content::content_beside_volume;
 
 /// The maximum number of requests per client that are carried out at a time.
 const OUTSTANDING_MAX: usize = 16;

@@ -9,9 +9,9 @@ use traxtent_server::volume::{
 };
 use traxtent_units::Count;
 
-use crate::content::content_beside_volume;
 use crate::failure::{Failure, Result};
 use crate::output;
+use traxtent_check::content::content_beside_volume;
 
 /// The smallest unused space of a member that is reported, in bytes. Even members of equal size
 /// have some space after their last stripe.

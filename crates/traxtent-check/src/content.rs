@@ -8,11 +8,10 @@
 use std::fs::File;
 use std::path::Path;
 
-use traxtent_check::layers::{
-    Content, Unknown, copy_of_header, first_data, first_data_in, recognize,
-};
-use traxtent_check::source::{FileSource, Source, SourceError};
 use traxtent_io::device::guard::{content_on, next_data, volume_on};
+
+use crate::layers::{Content, Unknown, copy_of_header, first_data, first_data_in, recognize};
+use crate::source::{FileSource, Source, SourceError};
 
 /// The maximum number of bytes of a file's data that are read completely. Reading them takes a
 /// second on a slow disk. Ranges that exceed the rest of this budget are sampled.
@@ -20,13 +19,13 @@ const DATA_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns a description of all content of a device, including this project's volumes; `None` if
 /// the device is blank or cannot be opened.
-pub(crate) fn all_content(path: &Path) -> Option<String> {
+pub fn all_content(path: &Path) -> Option<String> {
     content_on(path, recognized_content)
 }
 
 /// Returns a description of a device's content; `None` if the device is blank or cannot be opened.
 /// On a device with a superblock of this project's volumes, only [`content_beside_volume`] counts.
-pub(crate) fn recognized_content(path: &Path) -> Option<String> {
+pub fn recognized_content(path: &Path) -> Option<String> {
     if volume_on(path).is_some() {
         return content_beside_volume(path);
     }
@@ -40,7 +39,7 @@ pub(crate) fn recognized_content(path: &Path) -> Option<String> {
 /// Only a known header at the device's start counts, because the volume's own data has headers at
 /// other addresses. A partition table, for example, can leave the signature of a superblock in
 /// place.
-pub(crate) fn content_beside_volume(path: &Path) -> Option<String> {
+pub fn content_beside_volume(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
     let content = match recognize(&source, 512) {
         Content::Unknown(own) if own.is_traxtent_volume() => recognize(&Unsigned(&source), 512),
@@ -54,13 +53,13 @@ pub(crate) fn content_beside_volume(path: &Path) -> Option<String> {
 
 /// Returns the name of a file's content; `None` if its start has no known header, or if it cannot
 /// be opened.
-pub(crate) fn known_content(path: &Path) -> Option<String> {
+pub fn known_content(path: &Path) -> Option<String> {
     named_content(&FileSource::open(path).ok()?)
 }
 
 /// Returns a description of a disk image in a format of its own, such as qcow2, whose bytes are not
 /// those of the disk; `None` for any other content, or if the file cannot be opened.
-pub(crate) fn image_content(path: &Path) -> Option<String> {
+pub fn image_content(path: &Path) -> Option<String> {
     match recognize(&FileSource::open(path).ok()?, 512) {
         Content::Unknown(image @ Unknown::Container(_)) => image.noun_phrase(),
         _ => None,
