@@ -1,8 +1,8 @@
 //! The bytes of a striped array, assembled from those of its members.
 //!
-//! Source: drivers/md/raid0.c, raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the
-//! layouts are identified by their numbers there. The data of a missing member is absent, even if
-//! parity could restore it.
+//! Source: drivers/md/raid0.c, raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel;
+//! the layouts are identified by their numbers there. The data of a missing member is absent, even
+//! if parity could restore it.
 
 use std::rc::Rc;
 
@@ -27,9 +27,9 @@ pub(crate) struct Raid0Member {
 
 /// Returns the bytes of a RAID 0 over members that may differ in length.
 ///
-/// The first zone has stripes over all members, up to the end of the shortest. Each further zone has
-/// stripes over the members that are longer. The bytes of such a zone are absent if `layout` does
-/// not state the order of the chunks in it.
+/// The first zone has stripes over all members, up to the end of the shortest. Each further zone
+/// has stripes over the members that are longer. The bytes of such a zone are absent if `layout`
+/// does not state the order of the chunks in it.
 pub(crate) fn raid_0(members: &[Raid0Member], chunk_bytes: u64, layout: u32) -> JoinedSource {
     let chunks = |member: &Raid0Member| member.bytes / chunk_bytes;
     let mut zones = JoinedSource::new();

@@ -107,8 +107,8 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
     ("geometry", Model, "Layout Model"),
 ];
 
-/// Returns the path in a profile of the value, or of the table with the values, for a parameter of a
-/// drive in DiskSim. `None` if there is no such parameter.
+/// Returns the path in a profile of the value, or of the table with the values, for a parameter of
+/// a drive in DiskSim. `None` if there is no such parameter.
 pub fn profile_key(parameter: &str) -> Option<&'static str> {
     let mut known = PARAMETERS.iter();
     let (path, ..) = known.find(|(_, _, name)| name.eq_ignore_ascii_case(parameter))?;

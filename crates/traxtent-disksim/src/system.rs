@@ -509,8 +509,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Returns the block of the driver at the root of the topology, or else of the first driver that
-    /// is instantiated, or else the first block of a driver.
+    /// Returns the block of the driver at the root of the topology, or else of the first driver
+    /// that is instantiated, or else the first block of a driver.
     fn driver_block(&self) -> Option<&'a Block> {
         let is_driver = |block: &&Block| block.kind == "disksim_iodriver";
         let entries = &self.document.entries;

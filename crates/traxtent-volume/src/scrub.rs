@@ -354,8 +354,8 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Makes the progress of a scrub durable. The next scrub begins at the stripe `next`. It begins
-    /// at stripe 0 if that is the end, or if a member is doubtful or not active. The caller must have
-    /// found no difference before `next`.
+    /// at stripe 0 if that is the end, or if a member is doubtful or not active. The caller must
+    /// have found no difference before `next`.
     ///
     /// # Errors
     /// Returns an error if too many members fail.

@@ -63,9 +63,9 @@ pub struct Superblock {
     /// The number of stripes, from the first one, for which the initial sync is complete. Their
     /// parity and replicas are consistent with the data.
     pub synced: u64,
-    /// The stripe at which the next scrub begins. The last scrub found no difference before it. It is
-    /// 0 unless all members are active and none is doubtful: a scrub that is to decide about a member
-    /// reads everything.
+    /// The stripe at which the next scrub begins. The last scrub found no difference before it. It
+    /// is 0 unless all members are active and none is doubtful: a scrub that is to decide about a
+    /// member reads everything.
     pub scrubbed: u64,
     /// The ranges of the volume's LBNs whose data is lost, ascending.
     pub lost: Vec<Range<u64>>,

@@ -370,9 +370,9 @@ fn partition_on_stripes() {
     }
 }
 
-/// Is the file system of a linear array or a RAID 0 whose members differ in length found in its full
-/// length, in both layouts of a RAID 0 with several zones and with the members in any order? Is
-/// nothing called damaged if the layout is unknown, or if a member is missing?
+/// Is the file system of a linear array or a RAID 0 whose members differ in length found in its
+/// full length, in both layouts of a RAID 0 with several zones and with the members in any order?
+/// Is nothing called damaged if the layout is unknown, or if a member is missing?
 #[test]
 fn members_of_different_lengths() {
     let mke2fs = tool!("mke2fs");

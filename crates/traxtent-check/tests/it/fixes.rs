@@ -570,8 +570,8 @@ fn contents_that_cannot_shrink() {
     }
 }
 
-/// Are stripe parameters of ext and XFS checked against a drive only if its chunk and its stripe are
-/// both stated, and does no command state a parameter of 0?
+/// Are stripe parameters of ext and XFS checked against a drive only if its chunk and its stripe
+/// are both stated, and does no command state a parameter of 0?
 #[test]
 fn half_stated_stripes() {
     let mke2fs = testkit::tool!("mke2fs");

@@ -223,8 +223,9 @@ impl MaintenanceProgress {
         self.differences.extend(reports.map(DifferenceReport::of));
     }
 
-    /// Returns the stripe at which the next scrub begins: the first one with a difference, even if it
-    /// was repaired. Otherwise the next scrub would not repair it, or would report no differences.
+    /// Returns the stripe at which the next scrub begins: the first one with a difference, even if
+    /// it was repaired. Otherwise the next scrub would not repair it, or would report no
+    /// differences.
     fn scrub_next(&self) -> u64 {
         match self.differences.first() {
             Some(difference) if self.next < self.stripes => difference.stripe,

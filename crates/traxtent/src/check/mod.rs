@@ -65,7 +65,8 @@ pub(crate) struct Args {
     /// The size of an erase block of a solid-state drive in bytes, such as 512K or 3M
     #[arg(long, value_name = "BYTES", value_parser = size)]
     erase_block: Option<u64>,
-    /// The size of a chunk in bytes, such as 64K, if the drive is an array behind a controller; with
+    /// The size of a chunk in bytes, such as 64K, if the drive is an array behind a controller;
+    /// with
     /// --stripe, the stripe parameters of file systems are checked too
     #[arg(long, value_name = "BYTES", value_parser = size)]
     chunk: Option<u64>,

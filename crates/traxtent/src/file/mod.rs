@@ -77,8 +77,8 @@ struct MoveArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, default_value = "1G")]
     extra: u64,
     /// Do not test a sample of the map's boundaries on the drive first. Needed if the drive cannot
-    /// be timed, such as an image file behind a loop device. A warning says if the map is of a drive
-    /// of another size, model or serial number
+    /// be timed, such as an image file behind a loop device. A warning says if the map is of a
+    /// drive of another size, model or serial number
     #[arg(long)]
     trust_map: bool,
     /// Omit notes and warnings

@@ -3,8 +3,8 @@
 use super::{Recipe, Step};
 
 impl Recipe {
-    /// Adds the commands that end the script if a device that was blank no longer is: the kernel can
-    /// give its name to another disk. `paths` are shell words.
+    /// Adds the commands that end the script if a device that was blank no longer is: the kernel
+    /// can give its name to another disk. `paths` are shell words.
     ///
     /// `blkid` exits with 2 if it finds nothing, with 0 if it finds content, and with 8 if it finds
     /// content of several kinds, of which it prints none. For a device that it cannot read, it also
@@ -36,8 +36,8 @@ impl Recipe {
         }
     }
 
-    /// Adds the command that ends the script if its list of bad blocks is missing, before anything is
-    /// written.
+    /// Adds the command that ends the script if its list of bad blocks is missing, before anything
+    /// is written.
     pub fn test_list(&mut self) {
         let Some(list) = &self.bad_blocks else {
             return;
