@@ -62,17 +62,9 @@ fn remapped_sectors_are_counted() {
         .find(has_moved)
         .expect("some drive has remapped sectors");
     fs::write(folder.path().join("a.toml"), drive.profile.to_toml()).unwrap();
-    for algorithm in ["tree", "angle"] {
-        let options = [
-            "probe",
-            "a.toml",
-            "--algorithm",
-            algorithm,
-            "--tracks-only",
-            "--verify",
-            "full",
-            "--json",
-        ];
+    for algorithm in ["tree", "angle --verify full"] {
+        let options = format!("probe a.toml --tracks-only --json --algorithm {algorithm}");
+        let options: Vec<&str> = options.split(' ').collect();
         let answer = traxtent_in(folder.path(), &options);
         assert_eq!(answer.status, 0, "seed {}: {}", drive.seed, answer.err);
         let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
