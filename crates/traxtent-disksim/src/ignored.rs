@@ -45,7 +45,7 @@ const PROCESSES: &str = "disksim_pf";
 const TRACES: &str = "disksim_iosim";
 const WORKLOAD: &str = "disksim_synthio";
 const GENERATOR: &str = "disksim_synthgen";
-const ORGANISATION: &str = "disksim_logorg";
+const ORGANIZATION: &str = "disksim_logorg";
 const SYNCHRONISED: &str = "disksim_syncset";
 
 /// All parameters of a generator (`src/modules/disksim_synthgen.modspec` in DiskSim 4.0).
@@ -127,29 +127,29 @@ const PARAMETERS: &[SystemParameter] = &[
         1.0,
         "the times of traces are not scaled (--speed S divides them by S)",
     ),
-    harmless(ORGANISATION, "Addressing mode"),
-    harmless(ORGANISATION, "Distribution scheme"),
-    harmless(ORGANISATION, "Redundancy scheme"),
-    harmless(ORGANISATION, "Components"),
-    harmless(ORGANISATION, "devices"),
-    harmless(ORGANISATION, "Stripe unit"),
-    harmless(ORGANISATION, "Synch writes for safety"),
-    // Organisations that keep copies are refused.
-    harmless(ORGANISATION, "Number of copies"),
-    harmless(ORGANISATION, "Copy choice on read"),
+    harmless(ORGANIZATION, "Addressing mode"),
+    harmless(ORGANIZATION, "Distribution scheme"),
+    harmless(ORGANIZATION, "Redundancy scheme"),
+    harmless(ORGANIZATION, "Components"),
+    harmless(ORGANIZATION, "devices"),
+    harmless(ORGANIZATION, "Stripe unit"),
+    harmless(ORGANIZATION, "Synch writes for safety"),
+    // Organizations that keep copies are refused.
+    harmless(ORGANIZATION, "Number of copies"),
+    harmless(ORGANIZATION, "Copy choice on read"),
     // At 0.5, DiskSim chooses the update with the fewest reads.
     not_modelled(
-        ORGANISATION,
+        ORGANIZATION,
         RMW_POINT,
         0.5,
         "parity is updated with the fewest reads",
     ),
-    harmless(ORGANISATION, "Parity stripe unit"),
-    harmless(ORGANISATION, "Parity rotation type"),
-    harmless(ORGANISATION, "Time stamp interval"),
-    harmless(ORGANISATION, "Time stamp start time"),
-    harmless(ORGANISATION, "Time stamp stop time"),
-    harmless(ORGANISATION, "Time stamp file name"),
+    harmless(ORGANIZATION, "Parity stripe unit"),
+    harmless(ORGANIZATION, "Parity rotation type"),
+    harmless(ORGANIZATION, "Time stamp interval"),
+    harmless(ORGANIZATION, "Time stamp start time"),
+    harmless(ORGANIZATION, "Time stamp stop time"),
+    harmless(ORGANIZATION, "Time stamp file name"),
     // All spindles begin at the same angle, in DiskSim too.
     harmless(SYNCHRONISED, "type"),
     harmless(SYNCHRONISED, "devices"),
@@ -165,11 +165,11 @@ const CONTROLLER_TIME: &str = "controllers take no time";
 /// Adds warnings about the parameters of all blocks outside the disks that have an effect in
 /// DiskSim but not here, and about unknown ones. To be called when everything else has been read.
 /// Without `is_whole`, only one disk is loaded, and the parameters of the synthetic workload and of
-/// organisations are excluded.
+/// organizations are excluded.
 pub(super) fn warn_of_ignored(document: &Document, is_whole: bool, warnings: &mut Vec<String>) {
     for block in document.blocks() {
         let known = PARAMETERS.iter().any(|one| one.block == block.kind);
-        let is_of_whole = matches!(block.kind.as_str(), WORKLOAD | PROCESSES | ORGANISATION);
+        let is_of_whole = matches!(block.kind.as_str(), WORKLOAD | PROCESSES | ORGANIZATION);
         if known && (is_whole || !is_of_whole) {
             warn_of_block(block, warnings);
         }

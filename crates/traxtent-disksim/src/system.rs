@@ -106,7 +106,7 @@ const NAMES_LISTED_MAX: usize = 8;
 /// # Errors
 /// Returns an error if the text does not follow DiskSim's grammar, if another file is not
 /// available, if a parameter is missing, invalid or out of bounds, if there are too many disks, no
-/// disk or not the one requested, or if an organisation of the disks (striping, redundancy) is not
+/// disk or not the one requested, or if an organization of the disks (striping, redundancy) is not
 /// modelled.
 pub fn load_system(
     file: &str,
@@ -223,14 +223,14 @@ struct Loader<'a> {
 struct DeviceNames {
     disks: BTreeMap<String, u32>,
     arrays: Vec<SystemArray>,
-    /// The members of each organisation, if there are no arrays.
-    organisations: BTreeMap<String, Rc<[u32]>>,
+    /// The members of each organization, if there are no arrays.
+    organizations: BTreeMap<String, Rc<[u32]>>,
     /// Whether only one of the file's disks is loaded.
     is_partial: bool,
 }
 
 impl DeviceNames {
-    /// Returns the devices to which a name refers: a disk, the members of an organisation, or an
+    /// Returns the devices to which a name refers: a disk, the members of an organization, or an
     /// array. The list is empty if only one disk is loaded and the name refers to others.
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
@@ -249,7 +249,7 @@ impl DeviceNames {
         if let Some(&disk) = self.disks.get(name_text) {
             return Ok(Rc::new([disk]));
         }
-        match self.organisations.get(name_text) {
+        match self.organizations.get(name_text) {
             Some(members) => Ok(Rc::clone(members)),
             None if self.is_partial => Ok(Rc::new([])),
             None => Err(name.error(format!("there is no disk {name_text:?}"))),
@@ -293,15 +293,15 @@ impl<'a> Loader<'a> {
             None => self.arrays(&numbers)?,
             Some(_) => Vec::new(),
         };
-        let organisations = if arrays.is_empty() {
-            self.organisations(&numbers, only.is_some())?
+        let organizations = if arrays.is_empty() {
+            self.organizations(&numbers, only.is_some())?
         } else {
             BTreeMap::new()
         };
         Ok(DeviceNames {
             disks: numbers,
             arrays,
-            organisations,
+            organizations,
             is_partial: only.is_some(),
         })
     }
@@ -544,12 +544,12 @@ impl<'a> Loader<'a> {
         Ok((policy, block.get_int(QUEUEING)?.unwrap_or(0) != 0))
     }
 
-    /// Returns the organisations that are addressed as one disk. Either all organisations or none
+    /// Returns the organizations that are addressed as one disk. Either all organizations or none
     /// must be.
     fn arrays(&self, disks: &BTreeMap<String, u32>) -> Result<Vec<SystemArray>, ParamError> {
         let (mut arrays, mut plain) = (Vec::new(), None);
-        let organisations = self.document.blocks();
-        for block in organisations.filter(|block| block.kind == "disksim_logorg") {
+        let organizations = self.document.blocks();
+        for block in organizations.filter(|block| block.kind == "disksim_logorg") {
             let mode = block.require("Addressing mode")?;
             let members = block.require_list("devices")?;
             if block.get_str("Redundancy scheme")? == Some("Noredun") {
@@ -612,17 +612,17 @@ impl<'a> Loader<'a> {
             && let Some(plain) = plain
         {
             return Err(plain.error(format!(
-                "{} is not an array, but other organisations are; all must be arrays, or none",
+                "{} is not an array, but other organizations are; all must be arrays, or none",
                 plain.name.as_deref().unwrap_or("logorg")
             )));
         }
         Ok(arrays)
     }
 
-    /// Returns the members of each organisation that are among `disks`. All organisations must
-    /// leave addresses unchanged. If only one disk is loaded (`is_partial`), organisations that
+    /// Returns the members of each organization that are among `disks`. All organizations must
+    /// leave addresses unchanged. If only one disk is loaded (`is_partial`), organizations that
     /// change addresses are left out instead.
-    fn organisations(
+    fn organizations(
         &self,
         disks: &BTreeMap<String, u32>,
         is_partial: bool,
@@ -732,18 +732,18 @@ fn listed(names: &[impl AsRef<str>]) -> String {
     shown.collect::<Vec<_>>().join(", ") + more
 }
 
-/// Returns the error for an organisation that changes addresses; `None` if it does not.
-fn rearranging(organisation: &Block) -> Result<Option<ParamError>, ParamError> {
+/// Returns the error for an organization that changes addresses; `None` if it does not.
+fn rearranging(organization: &Block) -> Result<Option<ParamError>, ParamError> {
     for (key, plain) in [
         ("Addressing mode", "Parts"),
         ("Distribution scheme", "Asis"),
         ("Redundancy scheme", "Noredun"),
     ] {
-        let node = organisation.require(key)?;
+        let node = organization.require(key)?;
         let value = node.str()?;
-        let one_disk = key == "Addressing mode" && organisation.require_list("devices")?.len() == 1;
+        let one_disk = key == "Addressing mode" && organization.require_list("devices")?.len() == 1;
         if value != plain && !one_disk {
-            let name = organisation.name.as_deref().unwrap_or("logorg");
+            let name = organization.name.as_deref().unwrap_or("logorg");
             return Ok(Some(node.error(format!(
                 "{name}: {key} = {value}: striping and redundancy are not modelled"
             ))));
@@ -1034,7 +1034,7 @@ mod tests {
     }
 
     /// Is a device that is not a disk reported, since the numbers of later disks change? Is the
-    /// point at which DiskSim reconstructs parity reported for organisations with parity only?
+    /// point at which DiskSim reconstructs parity reported for organizations with parity only?
     #[test]
     fn other_devices_and_updates_of_parity_are_reported() {
         let full = connected();
