@@ -78,6 +78,7 @@ impl NewVolume {
             clean: true,
             synced: 0,
             scrubbed: 0,
+            unrepaired: false,
             lost: Vec::new(),
         })
     }

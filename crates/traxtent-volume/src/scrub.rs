@@ -355,18 +355,17 @@ impl<M: MemberIo> Volume<M> {
 
     /// Makes the progress of a scrub durable. The next scrub begins at the stripe `next`. It begins
     /// at stripe 0 if that is the end, or if a member is doubtful or not active. The caller must
-    /// have found no difference before `next`.
+    /// have found no difference before `next`. `found` says whether differences were found and not
+    /// repaired.
     ///
     /// # Errors
     /// Returns an error if too many members fail.
-    pub async fn scrub_checkpoint(&self, next: u64) -> Result<(), VolumeError> {
+    pub async fn scrub_checkpoint(&self, next: u64, found: bool) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         self.settle(&mut state, true).await?;
-        state.superblock.scrubbed = if next >= self.array.stripes() {
-            0
-        } else {
-            next
-        };
+        let is_complete = next >= self.array.stripes();
+        state.superblock.scrubbed = if is_complete { 0 } else { next };
+        state.superblock.unrepaired = found || (state.superblock.unrepaired && !is_complete);
         self.persist(&mut state).await
     }
 }

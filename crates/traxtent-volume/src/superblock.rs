@@ -67,6 +67,9 @@ pub struct Superblock {
     /// is 0 unless all members are active and none is doubtful: a scrub that is to decide about a
     /// member reads everything.
     pub scrubbed: u64,
+    /// Whether a scrub found differences that it did not repair. A complete scrub that finds none
+    /// clears this.
+    pub unrepaired: bool,
     /// The ranges of the volume's LBNs whose data is lost, ascending.
     pub lost: Vec<Range<u64>>,
 }
@@ -142,7 +145,7 @@ struct Head {
     level: u8,
     rule: u8,
     clean: u8,
-    reserved: u8,
+    unrepaired: u8,
     sector_bytes: U32,
     chunk: U32,
     granule: U32,
@@ -275,7 +278,7 @@ impl Superblock {
             level: level_number(self.level),
             rule,
             clean: self.clean.into(),
-            reserved: 0,
+            unrepaired: self.unrepaired.into(),
             sector_bytes: self.sector_bytes.into(),
             chunk: chunk.into(),
             granule: self.granule.into(),
@@ -333,7 +336,7 @@ impl Superblock {
         if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
             return Err(Impossible("its number of members or its own index"));
         }
-        if head.clean > 1 || head.reserved != 0 {
+        if head.clean > 1 || head.unrepaired > 1 {
             return Err(Impossible("its flags"));
         }
         let level = level_of(head.level).ok_or(Impossible("its level"))?;
@@ -364,6 +367,7 @@ impl Superblock {
             clean: head.clean == 1,
             synced: head.synced.get(),
             scrubbed: head.scrubbed.get(),
+            unrepaired: head.unrepaired == 1,
             lost,
         })
     }

@@ -63,9 +63,13 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
                 devices.remove(given);
             }
             Err(error @ AssemblyError::Missing { enough: false, .. }) => {
+                let unusable = unusable.iter();
+                let problems =
+                    unusable.map(|one| format!("{}: {}", one.path.display(), one.problem));
+                let lines: Vec<String> = known.into_iter().chain(problems).collect();
                 return Err(VolumeIoError::Assembly(format!(
-                    "{error}: {}",
-                    known.join("; ")
+                    "{error}:\n  {}",
+                    lines.join("\n  ")
                 )));
             }
             Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),

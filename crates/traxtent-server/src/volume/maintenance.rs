@@ -233,9 +233,19 @@ impl MaintenanceProgress {
         }
     }
 
+    /// Returns the number of rows with a fault that was not repaired.
+    fn unrepaired_rows(&self) -> u64 {
+        self.faulty_rows() - self.repaired_rows
+    }
+
+    /// Returns the number of rows with a fault.
+    pub fn faulty_rows(&self) -> u64 {
+        self.wrong_rows + self.unreadable_rows + self.lost_rows
+    }
+
     /// Returns whether the work completed without finding a fault.
     pub fn is_clean(&self) -> bool {
-        self.done && self.wrong_rows + self.unreadable_rows + self.lost_rows == 0
+        self.done && self.faulty_rows() == 0
     }
 }
 
@@ -437,7 +447,10 @@ fn checkpoint(volume: &DeviceVolume, progress: &MaintenanceProgress) -> Result<(
     match progress.work {
         MaintenanceKind::Rebuild => block_on(volume.rebuild_checkpoint()),
         MaintenanceKind::Sync => block_on(volume.sync_checkpoint(progress.next)),
-        MaintenanceKind::Scrub => block_on(volume.scrub_checkpoint(progress.scrub_next())),
+        MaintenanceKind::Scrub => {
+            let found = progress.unrepaired_rows() > 0;
+            block_on(volume.scrub_checkpoint(progress.scrub_next(), found))
+        }
     }
 }
 

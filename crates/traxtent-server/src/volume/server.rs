@@ -387,8 +387,7 @@ fn repair_line(progress: &MaintenanceProgress) -> Option<String> {
         MaintenanceKind::Rebuild if progress.done && progress.first < progress.stripes => {
             Some("rebuild: complete; all members are active".to_owned())
         }
-        MaintenanceKind::Scrub if progress.repaired_rows > 0 => {
-            let found = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
+        MaintenanceKind::Scrub if progress.faulty_rows() > 0 => {
             let end = if progress.done {
                 "complete"
             } else {
@@ -397,7 +396,7 @@ fn repair_line(progress: &MaintenanceProgress) -> Option<String> {
             Some(format!(
                 "scrub: {end}; {} of {} repaired",
                 progress.repaired_rows,
-                Count(found, "row")
+                Count(progress.faulty_rows(), "row")
             ))
         }
         _ => None,
@@ -611,7 +610,9 @@ impl ServedVolume {
             if let Ok(progress) = &ended
                 && let Some(line) = repair_line(progress)
             {
-                kept.reported.lock().forget_errors();
+                if progress.repaired_rows > 0 || progress.work == MaintenanceKind::Rebuild {
+                    kept.reported.lock().forget_errors();
+                }
                 tracing::info!(target: ORDER_LOG, "{line}");
             }
             if let Some(progress) = &mut kept.worker().progress {
@@ -660,7 +661,7 @@ mod tests {
             "volume": "x", "level": "raid-5", "chunks": "sectors", "chunk_sectors": 128,
             "sector_bytes": 512, "bytes": 1 << 20, "journal_bytes": 0, "stripes": 1,
             "synced_stripes": 1, "served": true, "clean": false, "broken": false,
-            "generation": 1, "scrub_next": 0, "repaired_sectors": 0, "members": members, "lost": [], "work": null,
+            "generation": 1, "scrub_next": 0, "unrepaired": false, "repaired_sectors": 0, "members": members, "lost": [], "work": null,
         });
         serde_json::from_value(status).unwrap()
     }
@@ -697,7 +698,7 @@ mod tests {
         );
     }
 
-    /// Does the log mention a rebuild that is complete and a scrub that repaired something, but no
+    /// Does the log mention a rebuild that is complete and a scrub that found something, but no
     /// other work?
     #[test]
     fn repairs_are_logged() {
@@ -711,7 +712,10 @@ mod tests {
             let progress: MaintenanceProgress = serde_json::from_value(progress).unwrap();
             repair_line(&progress).unwrap_or_default()
         };
-        assert_eq!(line("scrub", 0, true, 0), "");
+        assert_eq!(
+            line("scrub", 0, true, 0),
+            "scrub: complete; 0 of 64 rows repaired"
+        );
         assert_eq!(
             line("scrub", 0, true, 64),
             "scrub: complete; 64 of 64 rows repaired"

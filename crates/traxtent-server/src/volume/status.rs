@@ -46,6 +46,9 @@ pub struct VolumeStatus {
     /// The stripe at which the next scrub begins; not 0 if the last one was stopped. The last one
     /// found no difference before it.
     pub scrub_next: u64,
+    /// Whether a scrub found differences that have not been repaired since.
+    #[serde(default)]
+    pub unrepaired: bool,
     /// The number of sectors that were rewritten since the volume was opened, because a member
     /// could not read them or a scrub found them wrong.
     pub repaired_sectors: u64,
@@ -192,6 +195,7 @@ impl VolumeStatus {
             stripes: array.stripes(),
             synced_stripes: superblock.synced,
             scrub_next: superblock.scrubbed,
+            unrepaired: superblock.unrepaired,
             repaired_sectors: 0,
             lost: superblock
                 .lost
@@ -271,7 +275,8 @@ impl VolumeStatus {
     }
 
     /// Returns whether the volume is not broken, all members are present and active and none is
-    /// doubtful, no data is lost, and no given device is stale or unusable.
+    /// doubtful, no data is lost, no scrub has found differences that are not repaired, and no given
+    /// device is stale or unusable.
     pub fn is_whole(&self) -> bool {
         self.members_are_whole() && self.stale.is_empty() && self.unusable.is_empty()
     }
@@ -280,6 +285,7 @@ impl VolumeStatus {
     pub fn members_are_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()
+            && !self.unrepaired
             && self
                 .members
                 .iter()

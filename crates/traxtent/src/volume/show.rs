@@ -29,14 +29,14 @@ pub(super) fn outcome(
     } else {
         let mut out = output::stdout();
         let summary = scrub_summary(progress);
-        if summary.is_none() || different_rows(progress) > 0 {
+        if summary.is_none() || progress.faulty_rows() > 0 {
             writeln!(out, "{}", described(progress))?;
         }
         for difference in &progress.differences {
             writeln!(out, "  {}", difference_line(difference))?;
         }
         let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
-        let all = different_rows(progress);
+        let all = progress.faulty_rows();
         if all > listed {
             writeln!(out, "  and {}", Count(all - listed, "more row"))?;
         }
@@ -62,11 +62,6 @@ pub(super) fn outcome(
     }
 }
 
-/// Returns the number of rows in which a scrub or a sync found a fault.
-fn different_rows(progress: &volume::MaintenanceProgress) -> u64 {
-    progress.wrong_rows + progress.unreadable_rows + progress.lost_rows
-}
-
 /// Formats a number of rows with differences.
 fn rows_with_differences(rows: u64) -> String {
     match rows {
@@ -87,7 +82,7 @@ fn scrub_summary(progress: &volume::MaintenanceProgress) -> Option<String> {
     if progress.first > 0 {
         line += &format!(" (resumed at stripe {})", progress.first);
     }
-    match different_rows(progress) {
+    match progress.faulty_rows() {
         0 => line += ", no differences",
         rows => {
             let (rows, repaired) = (rows_with_differences(rows), progress.repaired_rows);
@@ -102,7 +97,7 @@ fn finding(progress: &volume::MaintenanceProgress) -> String {
     if progress.work != MaintenanceKind::Scrub {
         return "problems were found; see the counts above".to_owned();
     }
-    let rows = different_rows(progress);
+    let rows = progress.faulty_rows();
     let what = rows_with_differences(rows);
     match progress.repaired_rows {
         0 => format!(
@@ -122,7 +117,7 @@ fn repair_hint(progress: &volume::MaintenanceProgress) -> &'static str {
     // Only the first differences are listed, but all are counted.
     match known.max(progress.unreadable_rows) {
         0 => "",
-        rows if rows == different_rows(progress) => "; `scrub --repair` repairs them",
+        rows if rows == progress.faulty_rows() => "; `scrub --repair` repairs them",
         _ => "; `scrub --repair` repairs those whose correct content is known",
     }
 }
@@ -177,7 +172,8 @@ fn undecided_lines(differences: &[DifferenceReport]) -> Vec<&'static str> {
         lines.extend([
             "where data and parity differ, --repair changes nothing, because any of the stripe's members may be wrong:",
             "  --repair=parity keeps the data as it is, right or wrong, and recomputes the parity; wrong data can then no longer be detected",
-            "  if you know the wrong member: `fail`, `replace` and `rebuild` keep the others, and compute its content from them",
+            "  to find the wrong member, leave out one member at a time with `volume serve --read-only`, which writes nothing, and look at the data",
+            "  once you know it: `fail`, `replace` and `rebuild` keep the others, and compute its content from them; `fail` cannot be undone",
         ]);
     }
     if has("tied") {
@@ -245,7 +241,10 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  {how}")?;
     }
     if status.broken {
-        writeln!(out, "  read-only; only undamaged data can be read")?;
+        writeln!(
+            out,
+            "  read-only; only undamaged data can be read: copy it before the server stops"
+        )?;
     }
     match status.unsynced() {
         0 => {}
@@ -284,6 +283,12 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             writeln!(out, "    {line}")?;
         }
     }
+    if is_degraded && !status.broken && status.level != "raid-0" {
+        writeln!(
+            out,
+            "  degraded: `volume replace MEMBER --with DEVICE` and `volume rebuild` restore the redundancy"
+        )?;
+    }
     for stale in &status.stale {
         let what = if stale.dropped {
             "dropped by the other members"
@@ -311,6 +316,12 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     if let Some(line) = stopped_scrub(status) {
         writeln!(out, "  {line}")?;
+    }
+    if status.unrepaired {
+        writeln!(
+            out,
+            "  scrub: the last one found differences that are not repaired; `volume scrub` lists them"
+        )?;
     }
     if let Some(unfinished) = &status.unfinished {
         writeln!(out, "  {unfinished}")?;

@@ -247,8 +247,18 @@ fn a_scrub_overwrites_two_good_copies() {
         );
         assert_eq!((byte_of("a"), byte_of("b")), (byte ^ 1, byte));
     }
+    let status = volume(at, "status a b");
+    assert_eq!(status.status, 1, "a scrub found differences");
+    let says = "the last one found differences that are not repaired";
+    assert!(status.out.contains(says), "{}", status.out);
     assert_eq!(volume(at, "scrub --repair --from 1 a b").status, 1);
     assert_eq!((byte_of("a"), byte_of("b")), (byte, byte));
+    let status = volume(at, "status a b");
+    assert!(
+        !status.out.contains(says),
+        "all are repaired: {}",
+        status.out
+    );
     for (line, says) in [
         ("scrub --from 1 a b", "--repair"),
         ("scrub --repair --from 7 a b", "--from 7: expected a member"),

@@ -50,6 +50,7 @@ fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
         clean: true,
         synced: 300,
         scrubbed: 0,
+        unrepaired: false,
         lost: Vec::new(),
     }
 }

@@ -41,6 +41,7 @@ fn example() -> Superblock {
         clean: true,
         synced: 300,
         scrubbed: 40,
+        unrepaired: false,
         lost: vec![10..20, 30..31],
     }
 }

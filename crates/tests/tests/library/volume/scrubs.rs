@@ -400,7 +400,7 @@ fn a_stopped_scrub_is_not_resumed_after_a_change_of_members() {
         let made = setup_of(Level::Raid1, 3, &mut rng);
         let memory = Memory::new(made.drives.clone(), None);
         let (volume, _) = full(&made, &memory, &mut rng);
-        wait(volume.scrub_checkpoint(2)).unwrap();
+        wait(volume.scrub_checkpoint(2, false)).unwrap();
         let lost = match change {
             "doubtful" => made.superblock.second(1).0 as usize * SECTOR..,
             "missing" => 0..,
@@ -410,7 +410,7 @@ fn a_stopped_scrub_is_not_resumed_after_a_change_of_members() {
             wait(volume.mark_failed(1)).unwrap();
             assert_eq!(wait(volume.superblock()).scrubbed, 0, "{change}");
             // A scrub of the other members says nothing about this one.
-            wait(volume.scrub_checkpoint(2)).unwrap();
+            wait(volume.scrub_checkpoint(2, false)).unwrap();
         }
         if change == "rebuilt" {
             wait(volume.begin_rebuild(1)).unwrap();
@@ -427,7 +427,7 @@ fn a_stopped_scrub_is_not_resumed_after_a_change_of_members() {
             let first = wait(volume.superblock()).scrubbed;
             assert_eq!(first, if change == "none" { 2 } else { 0 }, "{change}");
             if change == "doubtful" {
-                wait(volume.scrub_checkpoint(2)).unwrap();
+                wait(volume.scrub_checkpoint(2, false)).unwrap();
                 wait(volume.repair_superblocks()).unwrap();
             }
             wait(volume.stop()).unwrap();
