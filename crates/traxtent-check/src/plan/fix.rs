@@ -580,7 +580,7 @@ impl FindingContext<'_> {
             _ => String::new(),
         };
         Some(Fix {
-            note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back".to_owned(),
+            note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back; if its partition is in the wrong place too, recreate that first instead of moving it".to_owned(),
             commands: vec![format!("mkfs.xfs -f -s size={BLOCK_BYTES}{stripes} {device}")],
         })
     }

@@ -65,6 +65,11 @@ pub enum CopiesError {
     /// An attachment with two damaged copies.
     #[error("both copies of the volume's {0} are damaged")]
     Damaged(&'static str),
+    /// A table of tracks without an intact header.
+    #[error(
+        "the table of the volume's tracks cannot be read ({0}), so nothing says where its data is; create the volume anew, and restore the data from a backup"
+    )]
+    Table(&'static str),
     /// An error of the layout.
     #[error(transparent)]
     Layout(#[from] TplError),

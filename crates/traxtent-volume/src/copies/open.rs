@@ -265,7 +265,10 @@ pub async fn find<M: MemberIo>(
             &mut |lbn, sectors| known.read(lbn, sectors),
         );
         let Some(&(lbn, sectors)) = known.missed.first() else {
-            break opened?;
+            break opened.map_err(|error| match error {
+                TplError::Format { problem, .. } => CopiesError::Table(problem),
+                other => other.into(),
+            })?;
         };
         let mut bytes = vec![0; sectors.0 as usize * sector_bytes as usize];
         let read = one(members, Op::read(DEVICE, lbn, &mut bytes)).await;
