@@ -187,6 +187,12 @@ fn mechanics(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<MechanicsSpec, ParamError> {
+    if block.kind != "dm_mech_g1" {
+        return Err(block.error(format!(
+            "mechanical model {} is not dm_mech_g1, the only one",
+            block.kind
+        )));
+    }
     warn_of_missing(block, MECHANICS_REQUIRED, warnings);
     match block.get_str("Access time type")? {
         Some("trackSwitchPlusRotation") | None => {}

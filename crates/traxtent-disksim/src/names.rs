@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use traxtent_model::profile::nearest_name;
 
-use super::params::{Document, Entry, Node, Value};
+use super::params::{Document, Entry, Node, ParamError, Value};
 
 /// The kinds of blocks that a file may contain (`src/modules/*.modspec`,
 /// `diskmodel/modules/*.modspec` and the models of other devices in DiskSim 4.0).
@@ -94,10 +94,9 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
             continue;
         };
         if document.block(of).is_none() {
-            let blocks = document.blocks().filter_map(|block| block.name.as_deref());
             warnings.push(format!(
                 "{file}:{line}: there is no block {of:?}; its instances are ignored{}",
-                hint(of, blocks)
+                block_hint(document, of)
             ));
         }
         known.extend(names.iter().map(String::as_str));
@@ -107,6 +106,30 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
             warn_of_devices(root, &known, warnings);
         }
     }
+}
+
+/// Returns the error for a disk that the file refers to, if it is an instance of a block that does
+/// not exist.
+pub(super) fn missing_block(document: &Document, disk: &str) -> Option<ParamError> {
+    document.entries.iter().find_map(|entry| match entry {
+        Entry::Instances {
+            names,
+            of,
+            file,
+            line,
+        } if document.block(of).is_none() && names.iter().any(|name| name == disk) => {
+            let problem = format!(
+                "there is no block {of:?}, of which {disk:?} is to be an instance{}",
+                block_hint(document, of)
+            );
+            Some(ParamError {
+                file: file.to_string(),
+                line: *line,
+                problem,
+            })
+        }
+        _ => None,
+    })
 }
 
 fn warn_of_devices(node: &Node, known: &BTreeSet<&str>, warnings: &mut Vec<String>) {
@@ -137,6 +160,12 @@ fn warn_of_devices(node: &Node, known: &BTreeSet<&str>, warnings: &mut Vec<Strin
     for child in children {
         warn_of_devices(child, known, warnings);
     }
+}
+
+/// Returns the end of a message about a block that does not exist: the block with the nearest name.
+fn block_hint(document: &Document, name: &str) -> String {
+    let blocks = document.blocks().filter_map(|block| block.name.as_deref());
+    hint(name, blocks)
 }
 
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {

@@ -24,7 +24,7 @@ pub struct SeekPoint {
 /// # Errors
 /// Returns an error if a line is neither empty, a comment (`#`), the heading nor a row of two to
 /// four numbers, if a time is negative or 1e6 ms or more, if distances do not ascend, if there are
-/// no rows, or if there are fewer rows than the heading states.
+/// no rows, or if their number is not the one that the heading states.
 pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut points: Vec<SeekPoint> = Vec::new();
@@ -90,7 +90,7 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
         problem,
     };
     match announced {
-        Some(count) if count > points.len() => Err(at_end(format!(
+        Some(count) if count != points.len() => Err(at_end(format!(
             "{} found; the heading announces {count}",
             Count(points.len(), "seek")
         ))),

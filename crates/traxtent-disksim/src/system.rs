@@ -3,7 +3,7 @@
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::ignored::{RMW_POINT, warn_of_ignored};
 use super::known::warning_of_unused;
-use super::names::warn_of_unknown_names;
+use super::names::{missing_block, warn_of_unknown_names};
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use super::required::{BUS_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
@@ -142,7 +142,7 @@ pub fn load_system(
     warn_of_ignored(&document, only.is_none(), &mut loader.warnings);
     Ok(System {
         devices,
-        seed: loader.seed(),
+        seed: loader.seed()?,
         buses,
         warnings: loader.warnings(),
         disks,
@@ -220,7 +220,8 @@ struct Loader<'a> {
 }
 
 /// The devices to which names in the file refer.
-struct DeviceNames {
+struct DeviceNames<'a> {
+    document: &'a Document,
     disks: BTreeMap<String, u32>,
     arrays: Vec<SystemArray>,
     /// The members of each organization, if there are no arrays.
@@ -229,7 +230,7 @@ struct DeviceNames {
     is_partial: bool,
 }
 
-impl DeviceNames {
+impl DeviceNames<'_> {
     /// Returns the devices to which a name refers: a disk, the members of an organization, or an
     /// array. The list is empty if only one disk is loaded and the name refers to others.
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
@@ -252,17 +253,23 @@ impl DeviceNames {
         match self.organizations.get(name_text) {
             Some(members) => Ok(Rc::clone(members)),
             None if self.is_partial => Ok(Rc::new([])),
-            None => Err(name.error(format!("there is no disk {name_text:?}"))),
+            None => Err(no_such_disk(self.document, name, name_text)),
         }
     }
+}
+
+/// Returns the error for a name that is not that of a disk. If the disk would be an instance of a
+/// block that does not exist, the error is about that.
+fn no_such_disk(document: &Document, node: &Node, name: &str) -> ParamError {
+    missing_block(document, name)
+        .unwrap_or_else(|| node.error(format!("there is no disk {name:?}")))
 }
 
 impl<'a> Loader<'a> {
     /// Returns the error for a file without a disk, or without the requested one.
     fn no_disk(&mut self, file: &str, only: Option<&str>) -> Result<ParamError, ParamError> {
         let disks = self.disks(None)?.into_iter();
-        let mut names: Vec<String> = disks.map(|disk| disk.name).collect();
-        names.dedup();
+        let names: Vec<String> = disks.map(|disk| disk.name).collect();
         let problem = match only {
             Some(only) if !names.is_empty() => format!(
                 "there is no disk called {only:?}; the disks are {}",
@@ -282,11 +289,10 @@ impl<'a> Loader<'a> {
         &self,
         disks: &[SystemDisk],
         only: Option<&str>,
-    ) -> Result<DeviceNames, ParamError> {
+    ) -> Result<DeviceNames<'a>, ParamError> {
         let numbers: BTreeMap<String, u32> = disks
             .iter()
             .enumerate()
-            .rev() // If several disks have the same name, the first one is meant.
             .map(|(number, disk)| (disk.name.clone(), number as u32))
             .collect();
         let arrays = match only {
@@ -299,6 +305,7 @@ impl<'a> Loader<'a> {
             BTreeMap::new()
         };
         Ok(DeviceNames {
+            document: self.document,
             disks: numbers,
             arrays,
             organizations,
@@ -328,6 +335,7 @@ impl<'a> Loader<'a> {
         }
         let mut disks = Vec::new();
         let mut shared = BTreeMap::new();
+        let mut known = BTreeSet::new();
         for entry in &self.document.entries {
             let Entry::Instances {
                 names,
@@ -339,6 +347,11 @@ impl<'a> Loader<'a> {
                 continue;
             };
             let Some(block) = self.document.block(of) else {
+                let mut missing = names.iter().filter(|name| {
+                    self.buses.contains_key(*name) && only.is_none_or(|only| only == *name)
+                });
+                let error = missing.find_map(|name| missing_block(self.document, name));
+                error.map_or(Ok(()), Err)?;
                 continue;
             };
             let place = format!("{file}:{line}");
@@ -352,6 +365,15 @@ impl<'a> Loader<'a> {
                     ));
                 }
                 continue;
+            }
+            if let Some(twice) = names.iter().find(|name| !known.insert(*name)) {
+                return Err(ParamError {
+                    file: file.to_string(),
+                    line: *line,
+                    problem: format!(
+                        "a disk {twice:?} is instantiated already; each needs a name of its own"
+                    ),
+                });
             }
             let chosen = names
                 .iter()
@@ -469,21 +491,25 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Returns the seed of the run if the file states it as a number, otherwise the seed of the
-    /// initialization.
-    fn seed(&self) -> Option<u64> {
-        let block = self
-            .document
-            .blocks()
-            .find(|block| block.kind == "disksim_global")?;
-        let stated = |key| {
-            block
-                .get_int(key)
-                .ok()
-                .flatten()
-                .and_then(|seed| u64::try_from(seed).ok())
+    /// Returns the seed of the run if the file states it, otherwise the seed of the initialization.
+    fn seed(&self) -> Result<Option<u64>, ParamError> {
+        let mut blocks = self.document.blocks();
+        let Some(block) = blocks.find(|block| block.kind == "disksim_global") else {
+            return Ok(None);
         };
-        stated("Real Seed").or_else(|| stated("Init Seed"))
+        let stated = |key| match block.get_bounded(key, 0, i64::MAX) {
+            Ok(seed) => Ok(seed.map(i64::cast_unsigned)),
+            // DiskSim's earlier versions had PID, for another seed in each run.
+            Err(error) => Err(ParamError {
+                problem: format!(
+                    "{}; write a number; --seed N replaces it, --seeds N runs N seeds",
+                    error.problem
+                ),
+                ..error
+            }),
+        };
+        let (real, initial) = (stated("Real Seed")?, stated("Init Seed")?);
+        Ok(real.or(initial))
     }
 
     /// Records the host's queue in the profiles, unless it is the default.
@@ -596,10 +622,9 @@ impl<'a> Loader<'a> {
                 return Err(redundancy.error("Synch writes for safety is not modelled"));
             }
             let disks = members.iter().map(|node| {
-                let disk = disks.get(node.str()?).copied();
-                disk.ok_or_else(|| {
-                    node.error(format!("there is no disk {:?}", node.str().unwrap_or("")))
-                })
+                let name = node.str()?;
+                let disk = disks.get(name).copied();
+                disk.ok_or_else(|| no_such_disk(self.document, node, name))
             });
             arrays.push(SystemArray {
                 name: block.name.clone().unwrap_or_default(),
@@ -666,7 +691,7 @@ impl<'a> Loader<'a> {
 
     /// Returns the mappings of a trace's devices to those that are loaded. As in DiskSim, the first
     /// mapping of a device applies.
-    fn device_maps(&mut self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {
+    fn device_maps(&mut self, names: &DeviceNames<'_>) -> Result<Vec<DeviceMap>, ParamError> {
         let (mut maps, mut mapped) = (Vec::new(), BTreeSet::new());
         for block in self
             .document
@@ -940,6 +965,55 @@ mod tests {
             let origin = system.disks[0].profile.provenance.of("host");
             let is_third = |origin: &str| origin.contains("f:3, disksim_iodriver");
             assert_eq!(origin.is_some_and(|one| is_third(one.note)), !queueing);
+        }
+    }
+
+    /// Is a wrong name in the instantiation of disks reported at its own line, whether the disks are
+    /// in the topology or only in lists of devices? Are names that are given twice refused, and
+    /// seeds that are not numbers?
+    #[test]
+    fn errors_are_reported_at_their_cause() {
+        let full = connected();
+        let bare = &full[..full.find("topology").unwrap()];
+        let line = full[..full.find("as D").unwrap()].lines().count();
+        let seed = |seeds: &str| format!("disksim_global G {{ {seeds} }} {full}");
+        let missing = "there is no block \"DD\", of which";
+        for (text, only, expected) in [
+            (full.replace("as D", "as DD"), None, missing),
+            (full.replace("as D", "as DD"), Some("disk1"), missing),
+            (bare.replace("as D", "as DD"), None, missing),
+            (
+                full.replace("[ disk0, disk1 ]", "[ disk0, disk0 ]"),
+                None,
+                "a disk \"disk0\" is instantiated already",
+            ),
+        ] {
+            let error = load(&text, only).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("f:{line}: {expected}")),
+                "{error}"
+            );
+        }
+        let stated = |seeds: &str| load(&seed(seeds), None).unwrap().seed;
+        assert_eq!(stated("Init Seed = 4"), Some(4));
+        assert_eq!(stated("Init Seed = 4, Real Seed = 5"), Some(5));
+        for (seeds, says) in [
+            (
+                "Init Seed = PID",
+                "f:1: Init Seed: \"PID\" is not a whole number",
+            ),
+            (
+                "Init Seed = 1, Real Seed = 4.5",
+                "f:1: Real Seed: 4.5 is not a whole number",
+            ),
+            ("Init Seed = x, Real Seed = 4", "f:1: Init Seed: \"x\" is"),
+            ("Real Seed = -1", "f:1: Real Seed: -1 is not in 0..="),
+        ] {
+            let error = load(&seed(seeds), None).unwrap_err().to_string();
+            assert!(
+                error.starts_with(says) && error.contains("--seeds"),
+                "{error}"
+            );
         }
     }
 

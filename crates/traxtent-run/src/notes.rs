@@ -1,5 +1,5 @@
 //! Notes about settings that have no effect, queues that are shorter than the workload, skews that
-//! are too short, and drives that are not used.
+//! are too short, cylinders without a zone, and drives that are not used.
 
 use traxtent_model::geometry::{Geometry, Track, ZoneInfo};
 use traxtent_model::mechanics::{HeadPosition, Mechanics};
@@ -12,14 +12,19 @@ use crate::target::NamedDrive;
 use crate::workload::Workload;
 
 /// Returns notes about settings that have no effect, about workloads with more outstanding requests
-/// than the drive's queue holds, about skews that changed mechanics make too short, and about
-/// drives that the workload does not use. Each note occurs once.
+/// than the drive's queue holds, about skews that changed mechanics make too short, about cylinders
+/// without a zone, and about drives that the workload does not use. Each note occurs once.
 pub fn case_notes(cases: &[Case]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for group in cases.chunk_by(|a, b| a.drive == b.drive) {
         let idle = idle_setting(group).map(str::to_owned);
         let queue = idle.or_else(|| short_queue(group));
-        let found = [queue, short_skew(group), idle_drives(group)];
+        let found = [
+            queue,
+            short_skew(group),
+            empty_cylinders(group),
+            idle_drives(group),
+        ];
         for note in found.into_iter().flatten() {
             if !notes.contains(&note) {
                 notes.push(note);
@@ -152,6 +157,29 @@ fn loses_revolution(
     let gap = (begin.0 + mechanics.revolution().0 - end.0) % mechanics.revolution().0;
     let (from, to) = (HeadPosition::from(track), HeadPosition::from(next));
     mechanics.reposition(from, to, false).total().0 > gap
+}
+
+/// Returns the note about a drive with cylinders after its last zone. The import of DiskSim's files
+/// reports them itself.
+fn empty_cylinders(cases: &[Case]) -> Option<String> {
+    let machines = cases.iter().flat_map(|case| &case.runs);
+    let machines = machines.map(|run| &run.machine);
+    let mut drives = machines
+        .filter(|machine| machine.system.is_none())
+        .flat_map(|machine| &machine.drives);
+    drives.find_map(|drive| {
+        let spec = &drive.profile.geometry;
+        let end = spec.zones.iter().map(|zone| zone.last_cylinder + 1).max()?;
+        (end < spec.cylinders).then(|| {
+            format!(
+                "{}: geometry.cylinders is {}, but the zones end at cylinder {}: those after it \
+                 hold no sectors; raise last_cylinder of the last zone",
+                drive.name,
+                spec.cylinders,
+                end - 1
+            )
+        })
+    })
 }
 
 /// Returns the number of outstanding requests of a closed synthetic workload.

@@ -8,7 +8,7 @@ use traxtent_disksim::ParamError;
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
-use traxtent_units::SimTime;
+use traxtent_units::{Count, SimTime};
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
     ArrivalModel, Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceError,
@@ -301,7 +301,8 @@ impl SimulationRun {
             let placed = system.and_then(|system| system.synthio_error(&error));
             at(placed, &error)
         })?;
-        self.simulate_source(host, &mut source, observer, sink)
+        let summary = self
+            .simulate_source(host, &mut source, observer, sink)
             .map_err(|error| {
                 let placed = system.and_then(|system| match &error {
                     SimulateError::Request { error, .. } => system.synthio_capacity_error(error),
@@ -309,7 +310,17 @@ impl SimulationRun {
                 });
                 let of_block = || system?.synthio_request_error(&error);
                 at(placed.or_else(of_block), &error)
-            })
+            })?;
+        let idle = source.idle_generators();
+        if summary.is_some() && idle > 0 {
+            observer.note(&format!(
+                "{}: {idle} of {} never issued a request: the others kept the processors, as in \
+                 DiskSim",
+                self.machine.target,
+                Count(spec.generators.len(), "generator")
+            ));
+        }
+        Ok(summary)
     }
 
     /// Simulates a trace, and returns whether its arrivals do not wait for completions.

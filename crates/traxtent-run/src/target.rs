@@ -300,6 +300,7 @@ impl Machine {
                 if let Some((name, figure)) = key.split_once('.')
                     && names.iter().any(|known| known == name)
                 {
+                    let figure = profile_key(figure).unwrap_or(figure);
                     let what = format!(
                         "--set changes all drives: write {figure}={value}, or make a profile of \
                          {name} with `traxtent convert` and change it there"

@@ -6,6 +6,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use traxtent_model::drive::ServedBy;
 use traxtent_sim::agreement::{
@@ -331,7 +332,7 @@ fn stem(path: &Path) -> String {
 
 /// Replays a trace on its drive, in which the figures of `set` are changed, and compares the times.
 /// If a trace of a directory has no measured times, passes a note to the observer and returns
-/// `None`.
+/// `None`. Warnings about the drive are then omitted.
 ///
 /// # Errors
 /// Returns an error if the drive, a figure or the trace is invalid or cannot be read, if a trace
@@ -342,9 +343,26 @@ pub fn compare(
     set: &[(String, String)],
     observer: &dyn Observer,
 ) -> Result<Option<Comparison>> {
-    let mut machine = Machine::load(&pair.target, observer)?;
-    machine.set_all(set)?;
-    compare_on(&machine, pair, plan, observer)
+    let held = HeldWarnings::default();
+    let mut machine = Machine::load(&pair.target, &held)?;
+    let result = machine
+        .set_all(set)
+        .and_then(|()| compare_on(&machine, pair, plan, observer));
+    if !matches!(result, Ok(None)) {
+        let warnings = held.0.into_inner();
+        warnings.iter().for_each(|line| observer.warn(line));
+    }
+    result
+}
+
+/// Warnings about a drive that may turn out not to be used.
+#[derive(Default)]
+struct HeldWarnings(Mutex<Vec<String>>);
+
+impl Observer for HeldWarnings {
+    fn warn(&self, line: &str) {
+        self.0.lock().push(line.to_owned());
+    }
 }
 
 /// Replays a trace like [`compare`], but on this machine instead of the trace's own drive.

@@ -267,6 +267,21 @@ impl Synthio {
         Ok(synthio)
     }
 
+    /// Returns the number of generators that have issued no request because their processes still
+    /// wait for their first turn on a processor.
+    pub fn idle_generators(&self) -> usize {
+        let waits = |&&process: &&usize| {
+            let Process { last, steps, .. } = &self.processes[process];
+            // The first requests are numbered in the order of the processes.
+            let is_first = last.number == process as u64 + 1;
+            is_first
+                && steps
+                    .iter()
+                    .any(|step| matches!(step.then, Action::Issue(_)))
+        };
+        self.runnable.iter().filter(waits).count()
+    }
+
     /// Assigns the next runnable process to a processor, which becomes idle if there is none.
     fn dispatch(&mut self, processor: usize, now: SimTime) {
         let process = self.runnable.pop_front();

@@ -217,6 +217,10 @@ fn seek_files() {
             "x.seek:2: 1 seek found; the heading announces 2",
         ),
         (
+            "Seek distances measured: 1\n1, 0.5\n2, 0.6\n",
+            "x.seek:3: 2 seeks found; the heading announces 1",
+        ),
+        (
             "1, nan\n",
             "x.seek:1: \"nan\" is not a time in milliseconds",
         ),

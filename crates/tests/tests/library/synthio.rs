@@ -70,6 +70,7 @@ struct Run {
     arrivals: Vec<Arrival>,
     /// The sum of the response times.
     response_ms: f64,
+    idle_generators: usize,
 }
 
 impl Run {
@@ -111,7 +112,10 @@ fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
                     result.response_ms += done.since(issued).as_ms();
                     source.complete(tag, done);
                 }
-                None => return result,
+                None => {
+                    result.idle_generators = source.idle_generators();
+                    return result;
+                }
             },
         }
     }
@@ -128,7 +132,7 @@ fn open_generators() {
     );
     assert!(opened.arrivals.iter().all(|arrival| arrival.device == 2));
     // Two requests of the other generators were made and never issued.
-    assert_eq!(opened.arrivals.len(), 9998);
+    assert_eq!((opened.arrivals.len(), opened.idle_generators), (9998, 2));
     assert!(
         (opened.mean_gap_ms() - 25.0).abs() < 1.0,
         "{}",

@@ -551,6 +551,19 @@ fn one_clear_line() {
             ],
         ),
         (
+            &[
+                "sim",
+                "atlas10k",
+                "--drive",
+                "atlas10k2",
+                "absent.trace",
+                "--set",
+                "atlas10k2.Max queue length=4",
+            ],
+            2,
+            &["--set changes all drives: write queue.depth=4"],
+        ),
+        (
             &["validate", "w.toml"],
             2,
             &["w.toml: is a profile, not a trace"],
@@ -721,6 +734,11 @@ instantiate [ driver0 ] as V
             " 3.24, 0.4,",
             " 3.24, -0.4,",
             "d.model:15: HPL seek equation values: -0.4: must be from 0 to 10000",
+        ),
+        (
+            "dm_mech_g1",
+            "nonsense",
+            "d.model:11: mechanical model nonsense is not dm_mech_g1",
         ),
         (
             "Head switch time = 1.0",

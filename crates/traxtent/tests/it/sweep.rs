@@ -291,6 +291,21 @@ fn short_skews() {
     }
 }
 
+/// Is there a note about cylinders without a zone, and none for a drive as it is?
+#[test]
+fn cylinders_without_a_zone() {
+    let notes = |sets: &[&str]| notes_of("toshiba-p300", "random,count=9", sets);
+    assert_eq!(notes(&[]), "");
+    let note = notes(&["geometry.cylinders=900000"]);
+    for says in [
+        "geometry.cylinders is 900000",
+        "the zones end at cylinder",
+        "raise last_cylinder",
+    ] {
+        assert!(note.contains(says), "{note}");
+    }
+}
+
 /// Does a picture over a key have each row of the sweep, with the unit of the values on its axis?
 /// Are values that are not numbers in one unit refused before anything is simulated?
 #[test]

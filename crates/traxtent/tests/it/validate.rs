@@ -304,7 +304,8 @@ fn a_log_with_flushes() {
 }
 
 /// Does a trace without measured times fail if it was named, also beside one that is compared? Is
-/// it only noted if it was found in a directory?
+/// it only noted if it was found in a directory? Are warnings about a drive that is not used
+/// omitted?
 #[test]
 fn a_trace_without_measured_times() {
     let folder = tempfile::tempdir().unwrap();
@@ -326,4 +327,13 @@ fn a_trace_without_measured_times() {
     assert_eq!(answer.status, 0, "{}", answer.err);
     let says = "plain.trace: omitted, because it has no measured times";
     assert!(answer.err.contains(says), "{}", answer.err);
+
+    let parameters = shared_data!("disksim").join("ibm18es.parv");
+    let drive = format!("disksim:{}", parameters.display());
+    let all = ["validate", "--drive", &drive, "--units=ms", columns, folder];
+    assert!(traxtent(&all).err.contains("warning: "));
+    fs::remove_file(&measured).unwrap();
+    let answer = traxtent(&all);
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert!(!answer.err.contains("warning: "), "{}", answer.err);
 }
