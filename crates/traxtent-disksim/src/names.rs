@@ -201,7 +201,7 @@ mod tests {
             (
                 "as BUS0",
                 "as BUS1",
-                "f:5: there is no block \"BUS1\"; its instances are ignored",
+                "f:5: there is no block \"BUS1\"; its instances are ignored; did you mean \"BUS0\"?",
             ),
             (
                 "disk2 [",

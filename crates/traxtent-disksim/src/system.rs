@@ -502,7 +502,7 @@ impl<'a> Loader<'a> {
             // DiskSim's earlier versions had PID, for another seed in each run.
             Err(error) => Err(ParamError {
                 problem: format!(
-                    "{}; write a number; --seed N replaces it, --seeds N runs N seeds",
+                    "{}; write a number, and choose others with --seed or --seeds N",
                     error.problem
                 ),
                 ..error
