@@ -1130,7 +1130,9 @@ mod tests {
             (&never, None),
             (
                 &misspelt,
-                Some("is not a parameter of disksim_logorg; it is ignored"),
+                Some(
+                    "is not a parameter of disksim_logorg; it is ignored; did you mean \"RMW vs. reconstruct\"?",
+                ),
             ),
             (
                 &array,
