@@ -968,8 +968,8 @@ mod tests {
         }
     }
 
-    /// Is a wrong name in the instantiation of disks reported at its own line, whether the disks are
-    /// in the topology or only in lists of devices? Are names that are given twice refused, and
+    /// Is a wrong name in the instantiation of disks reported at its own line, whether the disks
+    /// are in the topology or only in lists of devices? Are names that are given twice refused, and
     /// seeds that are not numbers?
     #[test]
     fn errors_are_reported_at_their_cause() {

@@ -275,8 +275,8 @@ impl VolumeStatus {
     }
 
     /// Returns whether the volume is not broken, all members are present and active and none is
-    /// doubtful, no data is lost, no scrub has found differences that are not repaired, and no given
-    /// device is stale or unusable.
+    /// doubtful, no data is lost, no scrub has found differences that are not repaired, and no
+    /// given device is stale or unusable.
     pub fn is_whole(&self) -> bool {
         self.members_are_whole() && self.stale.is_empty() && self.unusable.is_empty()
     }
