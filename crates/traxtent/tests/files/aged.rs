@@ -51,7 +51,7 @@ fn an_aged_file_system_is_realigned() {
     let paths: Vec<_> = large.iter().map(|name| disk.path(name)).collect();
     let realign = |options: &[&str]| {
         let mut command = crate::disk::realign_command(&paths, crate::disk::MAP);
-        command.args(["--json", "--quiet"]).args(options);
+        command.arg("--json").args(options);
         crate::disk::said(command)
     };
     let planned: Vec<Value> =
