@@ -46,9 +46,7 @@ pub(super) fn load(
             ),
         )),
     };
-    let seconds = block
-        .get_f64("Maximum time of trace generated")?
-        .unwrap_or(0.0);
+    let seconds = block.require_f64("Maximum time of trace generated")?;
     let spec = SynthioSpec {
         count: block
             .require_int("Number of I/O requests to generate")?

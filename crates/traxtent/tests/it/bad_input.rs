@@ -21,7 +21,7 @@ Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1, R
 }}
 instantiate [ d ] as D
 disksim_synthio S {{
-Number of I/O requests to generate = 5,
+Number of I/O requests to generate = 5, Maximum time of trace generated = 1000.0,
 Generators = [ disksim_synthgen {{
 devices = [ d ],
 Storage capacity per device = {capacity},
@@ -37,6 +37,19 @@ Sizes = [ exponential, 0.0, 8.0 ] }} ]
 }}
 "
     )
+}
+
+/// Is a workload without a time limit refused, as in DiskSim, rather than one that ends at once?
+#[test]
+fn a_time_limit_is_required() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = synthetic(10, "0.5", 1000);
+    let text = text.replace(" Maximum time of trace generated = 1000.0,", "");
+    fs::write(folder.path().join("s.parv"), text).unwrap();
+    let answer = traxtent_in(folder.path(), &["sim", "disksim:s.parv"]);
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    let says = "disksim_synthio has no \"Maximum time of trace generated\"";
+    assert!(answer.err.contains(says), "{}", answer.err);
 }
 
 /// Does an error in a generator of a DiskSim file name the file, the line, the key and the value,
