@@ -283,6 +283,13 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             writeln!(out, "    {line}")?;
         }
     }
+    let is_absent = |one: &MemberStatus| one.path.is_none() && one.state != "failed";
+    if !status.served && status.members.iter().any(is_absent) {
+        writeln!(
+            out,
+            "  incomplete: name every member; if one is dead, `volume assemble --force` with the others starts the volume without it"
+        )?;
+    }
     if is_degraded && !status.broken && status.level != "raid-0" {
         writeln!(
             out,

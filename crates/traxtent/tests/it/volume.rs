@@ -640,6 +640,8 @@ fn status_shows_all_members() {
     let answer = volume(at, "status a b");
     assert_eq!(answer.status, 1, "{}", answer.err);
     assert!(answer.out.contains(ABSENT), "{}", answer.out);
+    let next = "  incomplete: name every member; if one is dead, `volume assemble --force`";
+    assert!(answer.out.contains(next), "{}", answer.out);
     File::options()
         .write(true)
         .open(at.join("c"))
