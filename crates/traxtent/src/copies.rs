@@ -129,6 +129,11 @@ fn create(args: &Create) -> Result<()> {
 fn status(args: &Status) -> Result<()> {
     let (_, found) = copies::find(&args.device).map_err(failure)?;
     show(&found.superblock, &found.layout, args.json)?;
+    if !found.has_both_superblocks {
+        return Err(Failure::Finding(
+            "one of the two superblocks is missing or damaged, and the volume is lost if the other is too; copy the data away, and create the volume anew".to_owned(),
+        ));
+    }
     let tracks = found.layout.shape().tracks();
     if found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
         Ok(())

@@ -160,6 +160,8 @@ pub struct FoundVolume {
     pub survey: Option<Survey>,
     /// The volume's layout.
     pub layout: Tpl,
+    /// Whether both copies of the superblock are intact.
+    pub has_both_superblocks: bool,
     /// The steps that rewrite copies of the table that are out of date or damaged.
     repairs: Vec<DeviceStep>,
 }
@@ -226,6 +228,14 @@ pub async fn find<M: MemberIo>(
     sector_bytes: u32,
 ) -> Result<FoundVolume, CopiesError> {
     let superblock = find_superblock(members, sectors, sector_bytes).await?;
+    let mut has_both_superblocks = true;
+    for (at, _) in superblock.places() {
+        let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
+        let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
+        let is_intact =
+            read.is_ok() && ReplicatedSuperblock::decode(&bytes).is_ok_and(|it| it == superblock);
+        has_both_superblocks &= is_intact;
+    }
     let bytes = superblock.attachments().0 as usize * sector_bytes as usize;
     let (mut map, mut survey) = (None, None);
     for (_, at) in superblock.places() {
@@ -287,6 +297,7 @@ pub async fn find<M: MemberIo>(
         map,
         survey,
         layout: opened.tpl,
+        has_both_superblocks,
         repairs: opened.repairs,
     })
 }

@@ -51,6 +51,24 @@ fn device(folder: &Path) {
     fs::write(folder.join("map"), map.to_text()).unwrap();
 }
 
+/// Is the loss of one of the two superblocks reported, although the volume can be opened?
+#[test]
+fn a_lost_superblock_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    assert_eq!(copies(at, "create --copies 1..2 --map map disk").status, 0);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(at.join("disk"))
+        .unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 0).unwrap();
+    let status = copies(at, "status disk");
+    assert_eq!(status.status, 1, "{}", status.err);
+    let says = "one of the two superblocks is missing or damaged";
+    assert!(status.err.contains(says), "{}", status.err);
+}
+
 /// Can a volume be created, shown and destroyed as the help describes?
 #[test]
 fn created_shown_and_destroyed() {
