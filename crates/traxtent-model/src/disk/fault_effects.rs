@@ -88,7 +88,7 @@ impl<M: Media> Disk<M> {
         let now = self.now;
         let until = |length: Span| SimTime(now.0.saturating_add(length.0));
         let forever = SimTime(u64::MAX);
-        // An effect that ends later than this one goes on.
+        // A longer effect of the same kind continues.
         let extend = |end: &mut SimTime, to: SimTime| *end = (*end).max(to);
         match fault {
             Fault::PowerCut { seed, tearing, off } => {

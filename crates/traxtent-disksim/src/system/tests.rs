@@ -1,0 +1,343 @@
+//! Tests of what a system warns of, refuses and takes from DiskSim's files.
+
+use super::super::required::{DISK_REQUIRED, QUEUE_REQUIRED};
+use super::*;
+
+/// A system of two disks. Each file has a parameter that is not modelled.
+const SYSTEM: &str = "source a\nsource b\ninstantiate [ a0 ] as A\ninstantiate [ b0 ] as B";
+
+fn drive(name: &str) -> String {
+    format!(
+        "dm_disk {} {{ Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
+        Invented = 1,
+        Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0,
+        Sparing scheme used = 0, Rangesize for sparing = 1, Zones = [ dm_layout_g1_zone {{
+        First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1,
+        Offset of first block = 0, Empty space at zone front = 0, Number of spares = 0,
+        Skew for track switch = 0, Skew for cylinder switch = 0, slips = [], defects = [] }} ] }},
+        Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1,
+        Access time type = trackSwitchPlusRotation, Add. write settling delay = 0,
+        Head switch time = 0, Percent error in rpms = 0,
+        Rotation speed (in rpms) = 5400 }} }}",
+        name.to_uppercase()
+    )
+}
+
+/// Is a parameter that DiskSim requires reported if it is missing, with the value that is used,
+/// and a misspelt one with the right spelling?
+#[test]
+fn missing_and_misspelt_parameters_are_reported() {
+    let full: Vec<String> = DISK_REQUIRED
+        .iter()
+        .filter(|(key, _)| *key != "Scheduler")
+        .map(|(key, value)| format!("{key} = {value},"))
+        .collect();
+    let model = drive("m")
+        .replace("dm_disk M", "Model = dm_disk")
+        .replace("Invented = 1,", "");
+    let lines = QUEUE_REQUIRED
+        .iter()
+        .map(|(key, value)| format!("{key} = {value},"));
+    let queue = lines.collect::<String>();
+    let queue = format!("Scheduler = disksim_ioqueue {{ {queue} }},");
+    let load = |parameters: &[String]| {
+        let all = parameters.join("\n");
+        let text = format!("disksim_disk D {{\n{all}\n{queue} {model} }}");
+        let system = load_system("f", text.as_bytes(), None, &|_| Err(String::new())).unwrap();
+        (system.disks[0].profile.clone(), system.warnings)
+    };
+    let (complete, warnings) = load(&full);
+    assert_eq!(warnings, Vec::<String>::new());
+    for (index, parameter) in full.iter().enumerate() {
+        let mut without = full.clone();
+        without[index] = String::new();
+        let (mut profile, warnings) = load(&without);
+        let (key, value) = parameter.trim_end_matches(',').split_once(" = ").unwrap();
+        let expected = format!(
+            "f:1: disksim_disk lacks parameters that DiskSim requires; the values in parentheses are used: \"{key}\" ({value})"
+        );
+        assert_eq!(warnings, [expected]);
+        profile.provenance = complete.provenance.clone();
+        assert_eq!(profile, complete, "{key}");
+    }
+    let misspelt = full
+        .iter()
+        .map(|line| line.replace("buffer segments", "bufer segments"));
+    let (_, warnings) = load(&misspelt.collect::<Vec<_>>());
+    let says = "\"Number of bufer segments\" is not a parameter of disksim_disk; it is ignored; did you mean \"Number of buffer segments\"?";
+    assert!(
+        warnings.iter().any(|warning| warning.ends_with(says)),
+        "{warnings:?}"
+    );
+}
+
+/// Are the parameters of the selected disk that are not modelled reported, and not those of
+/// other disks, which were not read? Without a selection, are those of all disks reported?
+#[test]
+fn warnings_concern_the_selected_disk() {
+    let source = |file: &str| Ok(drive(file).into_bytes());
+    let warnings = |only| {
+        let system = load_system("f", SYSTEM.as_bytes(), only, &source).unwrap();
+        let unused = system.warnings.into_iter();
+        let unused = unused.filter(|warning| warning.ends_with("is not modelled"));
+        unused.collect::<Vec<_>>()
+    };
+    let of = |file| format!("{file}:2: \"Invented\" is not modelled");
+    assert_eq!(warnings(Some("a0")), [of("a")]);
+    assert_eq!(warnings(Some("b0")), [of("b")]);
+    assert_eq!(warnings(None), [of("a"), of("b")]);
+}
+
+/// A system of two disks on a bus, with two drivers and a mapping.
+fn connected() -> String {
+    let model = drive("m").replace("dm_disk M", "Model = dm_disk");
+    format!(
+        "disksim_bus B {{ type = 1, Read block transfer time = 0.5 }}
+        disksim_iodriver V {{ Use queueing in subsystem = 1 }}
+        disksim_iodriver W {{ Scheduler = disksim_ioqueue {{ Scheduling policy = 2 }} }}
+        disksim_disk D {{ {model} }}
+        disksim_iosim I {{ I/O Mappings = [
+        disksim_iomap {{ tracedev = 4, simdev = disk1, locScale = 512, sizeScale = 2, offset = 7 }}
+        ] }}
+        disksim_logorg O {{ Addressing mode = Parts, Distribution scheme = Asis,
+        Redundancy scheme = Noredun, devices = [ disk0 ], RMW vs. reconstruct = 0.5 }}
+        instantiate [ bus0 ] as B\ninstantiate [ driver0 ] as W
+        instantiate [ disk0, disk1 ] as D
+        topology disksim_iodriver driver0 [ disksim_bus bus0 [
+        disksim_disk disk0 [], disksim_disk disk1 [] ] ]"
+    )
+}
+
+fn load(text: &str, only: Option<&str>) -> Result<System, ParamError> {
+    load_system("f", text.as_bytes(), only, &|_| Err(String::new()))
+}
+
+/// Returns the warnings without those about parameters that these short blocks lack.
+fn other_warnings(system: &System) -> Vec<&str> {
+    let warnings = system.warnings.iter().map(String::as_str);
+    let others = warnings.filter(|one| !one.contains(" lacks ") && !one.contains("\"Invented\""));
+    others.collect()
+}
+
+/// Is the driver the one at the root of the topology, or else the one that is instantiated, or
+/// else the first block?
+#[test]
+fn the_driver_of_the_system_is_used() {
+    let full = connected();
+    let topology = full.find("topology").unwrap();
+    let bare = &full[..topology];
+    for (text, scheduler, queueing) in [
+        (full.as_str(), Scheduler::Look, false),
+        (&full.replace("as W", "as V"), Scheduler::Fcfs, true),
+        (
+            &full.replace(
+                "instantiate [ bus0 ]",
+                "instantiate [ v0 ] as V instantiate [ bus0 ]",
+            ),
+            Scheduler::Look,
+            false,
+        ),
+        (bare, Scheduler::Look, false),
+        (
+            &bare.replace("instantiate [ driver0 ] as W", ""),
+            Scheduler::Fcfs,
+            true,
+        ),
+    ] {
+        let system = load(text, None).unwrap();
+        assert_eq!(system.host_scheduler, scheduler, "{text}");
+        assert_eq!(system.queueing_in_disks, queueing, "{text}");
+        let origin = system.disks[0].profile.provenance.of("host");
+        let is_third = |origin: &str| origin.contains("f:3, disksim_iodriver");
+        assert_eq!(origin.is_some_and(|one| is_third(one.note)), !queueing);
+    }
+}
+
+/// Is a wrong name in the instantiation of disks reported at its own line, whether the disks
+/// are in the topology or only in lists of devices? Are names that are given twice refused, and
+/// seeds that are not numbers?
+#[test]
+fn errors_are_reported_at_their_cause() {
+    let full = connected();
+    let bare = &full[..full.find("topology").unwrap()];
+    let line = full[..full.find("as D").unwrap()].lines().count();
+    let seed = |seeds: &str| format!("disksim_global G {{ {seeds} }} {full}");
+    let missing = "there is no block \"DD\", of which";
+    for (text, only, expected) in [
+        (full.replace("as D", "as DD"), None, missing),
+        (full.replace("as D", "as DD"), Some("disk1"), missing),
+        (bare.replace("as D", "as DD"), None, missing),
+        (
+            full.replace("[ disk0, disk1 ]", "[ disk0, disk0 ]"),
+            None,
+            "a disk \"disk0\" is instantiated already",
+        ),
+    ] {
+        let error = load(&text, only).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("f:{line}: {expected}")),
+            "{error}"
+        );
+    }
+    let stated = |seeds: &str| load(&seed(seeds), None).unwrap().seed;
+    assert_eq!(stated("Init Seed = 4"), Some(4));
+    assert_eq!(stated("Init Seed = 4, Real Seed = 5"), Some(5));
+    for (seeds, says) in [
+        (
+            "Init Seed = PID",
+            "f:1: Init Seed: \"PID\" is not a whole number",
+        ),
+        (
+            "Init Seed = 1, Real Seed = 4.5",
+            "f:1: Real Seed: 4.5 is not a whole number",
+        ),
+        ("Init Seed = x, Real Seed = 4", "f:1: Init Seed: \"x\" is"),
+        ("Real Seed = -1", "f:1: Real Seed: -1 is not in 0..="),
+    ] {
+        let error = load(&seed(seeds), None).unwrap_err().to_string();
+        assert!(
+            error.starts_with(says) && error.contains("--seeds"),
+            "{error}"
+        );
+    }
+}
+
+/// Does a disk that is selected by its block have the bus of the block's first instance? Is a
+/// disk without a bus reported, and no other?
+#[test]
+fn disks_without_a_bus_are_reported() {
+    let full = connected();
+    let topology = full.find("topology").unwrap();
+    let warning = |names: &str| {
+        format!(
+            "f:{}: {names}: no bus in the topology: transfers take only the \"Bulk sector \
+             transfer time\" of the drive",
+            full[..full.find("as D").unwrap()].lines().count()
+        )
+    };
+    let misspelt = "is not a kind of device in DiskSim";
+    for (text, only, has_bus, expected) in [
+        (full.as_str(), None, true, &[][..]),
+        (&full, Some("D"), true, &[]),
+        (&full[..topology], None, false, &[warning("disk0, disk1")]),
+        (&full[..topology], Some("D"), false, &[warning("disk0")]),
+        (
+            &full.replace("disksim_disk disk1 []", ""),
+            None,
+            true,
+            &[warning("disk1")],
+        ),
+        (
+            &full.replace("disksim_disk disk0", "disksim_dsk disk0"),
+            Some("disk0"),
+            false,
+            &[warning("disk0"), misspelt.to_owned()],
+        ),
+    ] {
+        let system = load(text, only).unwrap();
+        let bus = &system.disks[0].profile.bus;
+        assert_eq!(bus.read_sector_ms > 0.0, has_bus, "{text}");
+        let warnings = other_warnings(&system);
+        assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+        let mut pairs = warnings.iter().zip(expected);
+        assert!(pairs.all(|(one, says)| one.contains(says)), "{warnings:?}");
+    }
+}
+
+/// Are mappings of other disks read without a warning? Are values that DiskSim refuses refused,
+/// and is a second mapping of a device reported?
+#[test]
+fn mappings_are_checked() {
+    let full = connected();
+    for only in [None, Some("disk0"), Some("disk1")] {
+        let system = load(&full, only).unwrap();
+        assert_eq!(other_warnings(&system), [""; 0]);
+        assert_eq!(system.devices.len(), usize::from(only != Some("disk0")));
+    }
+    for (from, to, says) in [
+        (
+            "locScale = 512",
+            "locScale = 0",
+            "locScale: 0 is less than 1",
+        ),
+        (
+            "locScale = 512",
+            "locScale = -1",
+            "locScale: -1 is less than 1",
+        ),
+        (
+            "locScale = 512",
+            "locScale = 500",
+            "locScale: 500 is neither a divisor nor a multiple of 512",
+        ),
+        (
+            "sizeScale = 2",
+            "sizeScale = 0",
+            "sizeScale: 0 is less than 1",
+        ),
+        ("offset = 7", "offset = -7", "offset: -7 is less than 0"),
+    ] {
+        let error = load(&full.replace(from, to), None).unwrap_err();
+        assert!(error.problem.ends_with(says), "{error}");
+    }
+    for (scale, sectors) in [(256, 0.5), (1024, 2.0)] {
+        let text = full.replace("locScale = 512", &format!("locScale = {scale}"));
+        let map = load(&text, None).unwrap().devices[0];
+        assert_eq!(map.sectors_per_unit, sectors);
+    }
+    let second = "offset = 7 }, disksim_iomap { tracedev = 4, simdev = disk0 }";
+    let system = load(&full.replace("offset = 7 }", second), None).unwrap();
+    let says = "device 4 of traces is mapped already; this mapping is ignored";
+    assert!(other_warnings(&system)[0].ends_with(says));
+    assert_eq!((system.devices.len(), system.devices[0].disk), (1, 1));
+}
+
+/// Is a device that is not a disk reported, since the numbers of later disks change? Is the
+/// point at which DiskSim reconstructs parity reported for organizations with parity only?
+#[test]
+fn other_devices_and_updates_of_parity_are_reported() {
+    let full = connected();
+    let simple = "disksim_simpledisk S {}\ninstantiate [ s0 ] as S\ninstantiate [ disk0,";
+    let with_simple = full.replace("instantiate [ disk0,", simple);
+    let never = full.replace("reconstruct = 0.5", "reconstruct = 0");
+    let misspelt = full.replace("RMW vs. reconstruct", "RMW vs reconstruct");
+    let array = never.replace("Parts", "Array").replace("Asis", "Striped");
+    let array = array.replace("Noredun", "Parity_disk, Stripe unit = 1");
+    let array = array.replace("[ disk0 ]", "[ disk0, disk1 ]");
+    let array = array.replace("simdev = disk1", "simdev = disk0");
+    for (text, expected) in [
+        (
+            &with_simple,
+            Some(
+                "s0 is left out, and the disks after it have lower device numbers than in DiskSim",
+            ),
+        ),
+        (&never, None),
+        (
+            &misspelt,
+            Some(
+                "is not a parameter of disksim_logorg; it is ignored; did you mean \"RMW vs. reconstruct\"?",
+            ),
+        ),
+        (
+            &array,
+            Some(
+                "\"RMW vs. reconstruct\" is not modelled: parity is updated with the fewest reads",
+            ),
+        ),
+    ] {
+        let system = load(text, None).unwrap();
+        let warnings = other_warnings(&system);
+        assert_eq!(
+            warnings.len(),
+            usize::from(expected.is_some()),
+            "{warnings:?}"
+        );
+        let says = expected.unwrap_or_default();
+        assert!(
+            warnings.iter().all(|one| one.ends_with(says)),
+            "{warnings:?}"
+        );
+        assert_eq!(other_warnings(&load(text, Some("disk0")).unwrap()).len(), 0);
+    }
+}
