@@ -129,9 +129,9 @@ fn create(args: &Create) -> Result<()> {
 fn status(args: &Status) -> Result<()> {
     let (_, found) = copies::find(&args.device).map_err(failure)?;
     show(&found.superblock, &found.layout, args.json)?;
-    if !found.has_both_superblocks {
+    if !found.has_both_superblocks() {
         return Err(Failure::Finding(
-            "one of the two superblocks is missing or damaged, and the volume is lost if the other is too; copy the data away, and create the volume anew".to_owned(),
+            "one of the two superblocks is missing or damaged, and the volume is lost if the other is too; `volume serve` rewrites it".to_owned(),
         ));
     }
     let tracks = found.layout.shape().tracks();

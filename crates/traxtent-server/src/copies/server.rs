@@ -37,7 +37,7 @@ struct WorkerMessages {
 }
 
 impl ReplicaVolumeServer {
-    /// Finds the volume on a device and opens it. A device is refused if its first superblock is
+    /// Finds the volume on a device and opens it. A damaged superblock is rewritten. A device is refused if its first superblock is
     /// not usable and `holds` recognizes other content: the device has been reused.
     ///
     /// # Errors
@@ -53,6 +53,15 @@ impl ReplicaVolumeServer {
         {
             let path = path.to_owned();
             return Err(ReplicaVolumeIoError::Reused { path, what });
+        }
+        if !found.has_both_superblocks() {
+            let path = path.display();
+            match block_on(found.repair_superblocks(&device)) {
+                Ok(()) => tracing::warn!("{path}: a missing or damaged superblock was rewritten"),
+                Err(error) => tracing::warn!(
+                    "{path}: a superblock is missing or damaged, and cannot be rewritten: {error}"
+                ),
+            }
         }
         let volume = block_on(ReplicatedVolume::open(device, found));
         let volume = volume.map_err(|error| ReplicaVolumeIoError::Copies {

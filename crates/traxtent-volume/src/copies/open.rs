@@ -117,9 +117,7 @@ impl PreparedVolume {
     /// # Errors
     /// Returns an error if the device fails.
     pub async fn write<M: MemberIo>(&self, members: &M) -> Result<(), CopiesError> {
-        let mut block = self.superblock.encode();
-        let own = ReplicatedSuperblock::superblock_sectors(self.superblock.sector_bytes).0;
-        block.resize(own as usize * self.superblock.sector_bytes as usize, 0);
+        let block = self.superblock.encode_sectors();
         let zeros = vec![0; block.len()];
         let places = self.superblock.places();
         for (at, _) in places {
@@ -160,8 +158,10 @@ pub struct FoundVolume {
     pub survey: Option<Survey>,
     /// The volume's layout.
     pub layout: Tpl,
-    /// Whether both copies of the superblock are intact.
-    pub has_both_superblocks: bool,
+    attachments: Vec<u8>,
+    /// The first LBN of each superblock that is damaged, or whose attachments are, with that of its
+    /// attachments.
+    damaged: Vec<(Lbn, Lbn)>,
     /// The steps that rewrite copies of the table that are out of date or damaged.
     repairs: Vec<DeviceStep>,
 }
@@ -170,6 +170,30 @@ impl FoundVolume {
     /// Returns the number of steps that repair the table before the volume is used.
     pub fn repairs(&self) -> usize {
         self.repairs.len()
+    }
+
+    /// Returns whether both superblocks are intact, with the track maps and surveys beside them.
+    pub fn has_both_superblocks(&self) -> bool {
+        self.damaged.is_empty()
+    }
+
+    /// Rewrites a superblock that is damaged, or whose track map or survey is, from the other one.
+    ///
+    /// # Errors
+    /// Returns an error if the device fails. The volume can be used nevertheless.
+    pub async fn repair_superblocks<M: MemberIo>(&self, members: &M) -> Result<(), CopiesError> {
+        for (at, attachments_at) in &self.damaged {
+            one(
+                members,
+                Op::write(DEVICE, *attachments_at, &self.attachments),
+            )
+            .await?;
+            one(members, Op::flush(DEVICE)).await?;
+            let superblock = self.superblock.encode_sectors();
+            one(members, Op::write(DEVICE, *at, &superblock)).await?;
+            one(members, Op::flush(DEVICE)).await?;
+        }
+        Ok(())
     }
 }
 
@@ -228,42 +252,37 @@ pub async fn find<M: MemberIo>(
     sector_bytes: u32,
 ) -> Result<FoundVolume, CopiesError> {
     let superblock = find_superblock(members, sectors, sector_bytes).await?;
-    let mut has_both_superblocks = true;
-    for (at, _) in superblock.places() {
-        let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
-        let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
-        let is_intact =
-            read.is_ok() && ReplicatedSuperblock::decode(&bytes).is_ok_and(|it| it == superblock);
-        has_both_superblocks &= is_intact;
-    }
     let bytes = superblock.attachments().0 as usize * sector_bytes as usize;
-    let (mut map, mut survey) = (None, None);
-    for (_, at) in superblock.places() {
+    let (mut map, mut survey, mut damaged) = (None, None, Vec::new());
+    for place in superblock.places() {
+        let mut own = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
+        let read = one(members, Op::read(DEVICE, place.0, &mut own)).await;
+        let is_intact =
+            read.is_ok() && ReplicatedSuperblock::decode(&own).is_ok_and(|it| it == superblock);
         let mut attachments = members.buffer(bytes);
-        if one(members, Op::read(DEVICE, at, &mut attachments))
-            .await
-            .is_err()
-        {
-            continue;
+        let read = one(members, Op::read(DEVICE, place.1, &mut attachments)).await;
+        let found = match read {
+            Ok(()) => superblock.take(&attachments),
+            Err(_) => (None, None),
+        };
+        if !is_intact || found.0.is_none() || found.1.is_none() {
+            damaged.push(place);
         }
-        if map.is_none()
-            && let Some(text) = superblock.map.take(&attachments)
-        {
-            map = MapFile::read(text).ok().map(|file| Arc::new(file.tracks));
-        }
-        let after_map = &attachments[attachments.len().min(superblock.map.bytes as usize)..];
-        if let Some(map) = &map
-            && survey.is_none()
-            && superblock.survey.bytes > 0
-            && let Some(bytes) = superblock.survey.take(after_map)
-        {
-            survey = decode_survey(bytes, map.len());
-        }
+        map = map.or_else(|| found.0.map(<[u8]>::to_vec));
+        survey = survey.or_else(|| found.1.map(<[u8]>::to_vec));
     }
-    let map = map.ok_or(CopiesError::Damaged("track map"))?;
-    if superblock.survey.bytes > 0 && survey.is_none() {
-        return Err(CopiesError::Damaged("survey"));
-    }
+    let map_bytes = map.ok_or(CopiesError::Damaged("track map"))?;
+    let survey_bytes = survey.ok_or(CopiesError::Damaged("survey"))?;
+    let map = MapFile::read(&map_bytes).map_err(|_| CopiesError::Damaged("track map"))?;
+    let map = Arc::new(map.tracks);
+    let survey = match superblock.survey.bytes == 0 {
+        true => None,
+        false => {
+            Some(decode_survey(&survey_bytes, map.len()).ok_or(CopiesError::Damaged("survey"))?)
+        }
+    };
+    let mut attachments = [map_bytes, survey_bytes].concat();
+    attachments.resize(bytes, 0);
     let range = range(&superblock, &map);
     let mut known = Known::default();
     let opened = loop {
@@ -297,7 +316,8 @@ pub async fn find<M: MemberIo>(
         map,
         survey,
         layout: opened.tpl,
-        has_both_superblocks,
+        attachments,
+        damaged,
         repairs: opened.repairs,
     })
 }

@@ -137,6 +137,22 @@ impl ReplicatedSuperblock {
         bytes
     }
 
+    /// Returns the bytes of the superblock, padded to whole sectors.
+    pub fn encode_sectors(&self) -> Vec<u8> {
+        let sectors = ReplicatedSuperblock::superblock_sectors(self.sector_bytes);
+        let mut bytes = self.encode();
+        bytes.resize(sectors.0 as usize * self.sector_bytes as usize, 0);
+        bytes
+    }
+
+    /// Returns the map and the survey in a copy of the attachments, each if it is intact. The survey
+    /// is empty if the volume has none.
+    pub fn take<'a>(&self, attachments: &'a [u8]) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+        let after_map = attachments.get(self.map.bytes as usize..);
+        let survey = after_map.and_then(|bytes| self.survey.take(bytes));
+        (self.map.take(attachments), survey)
+    }
+
     /// Reads a superblock.
     ///
     /// # Errors

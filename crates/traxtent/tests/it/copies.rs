@@ -51,9 +51,10 @@ fn device(folder: &Path) {
     fs::write(folder.join("map"), map.to_text()).unwrap();
 }
 
-/// Is the loss of one of the two superblocks reported, although the volume can be opened?
+/// Is the loss of one of the two superblocks, or of the map beside it, reported, and repaired when
+/// the volume is served?
 #[test]
-fn a_lost_superblock_is_reported() {
+fn a_lost_superblock_is_rewritten() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     device(at);
@@ -62,11 +63,20 @@ fn a_lost_superblock_is_reported() {
         .write(true)
         .open(at.join("disk"))
         .unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 0).unwrap();
-    let status = copies(at, "status disk");
-    assert_eq!(status.status, 1, "{}", status.err);
-    let says = "one of the two superblocks is missing or damaged";
-    assert!(status.err.contains(says), "{}", status.err);
+    let original = fs::read(at.join("disk")).unwrap();
+    for lost in [0, 4096, BYTES - 4096] {
+        file.write_all_at(&[0; 4096], lost).unwrap();
+        let status = copies(at, "status disk");
+        assert_eq!(status.status, 1, "{}", status.err);
+        let says = "one of the two superblocks is missing or damaged";
+        assert!(status.err.contains(says), "{}", status.err);
+        let served = traxtent_in(at, &["volume", "serve", "disk", "--", "true"]);
+        assert_eq!(served.status, 0, "{}", served.err);
+        let says = "disk: a missing or damaged superblock was rewritten";
+        assert!(served.err.contains(says), "{}", served.err);
+        assert!(fs::read(at.join("disk")).unwrap() == original, "{lost}");
+        assert_eq!(copies(at, "status disk").status, 0);
+    }
 }
 
 /// Can a volume be created, shown and destroyed as the help describes?
