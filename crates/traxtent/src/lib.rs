@@ -131,7 +131,7 @@ struct Cli {
 
 const EXIT_STATUS: &str = "\
 Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used;
-4 a served run is not trustworthy (serve --require-trustworthy).
+4 a served run is not as required (serve --require-trustworthy, --require-faults).
 Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict); any other command is ended by the signal (130 after Ctrl-C).";
 
 #[derive(Subcommand, Debug)]

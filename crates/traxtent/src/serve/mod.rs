@@ -85,6 +85,10 @@ pub(crate) struct Args {
     /// completed; if COMMAND fails, exit with its status
     #[arg(long)]
     require_trustworthy: bool,
+    /// Exit with status 4 if a fault of a scenario failed, or did not occur because the run ended
+    /// first; if COMMAND fails, exit with its status
+    #[arg(long, requires = "scenario")]
+    require_faults: bool,
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
     control: Vec<PathBuf>,
@@ -150,10 +154,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         shown => shown,
     };
     session::end_with(status, stopped.and(shown))?;
-    if args.require_trustworthy {
-        check_receipts(&receipts)?;
-    }
-    Ok(())
+    check_receipts(args, &receipts)
 }
 
 fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
@@ -229,23 +230,28 @@ fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
     }
 }
 
-/// Returns an error that names all drives whose run is not trustworthy according to its receipt, or
-/// had no requests. A drive whose requests take no time is named only if it had none.
-fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
-    let lines: Vec<String> = receipts
-        .iter()
-        .filter_map(|(name, receipt)| {
-            let verdict = match receipt.verdict {
-                ReceiptVerdict::NotTrustworthy => "the run is not trustworthy",
-                ReceiptVerdict::NothingToJudge if receipt.requests == 0 => {
-                    "there is nothing to judge"
-                }
-                _ => return None,
-            };
+/// Returns an error that names all drives whose receipt lacks what was required: a trustworthy run
+/// with requests, or the faults of its scenario. A drive whose requests take no time needs only
+/// requests.
+fn check_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
+    let mut lines = Vec::new();
+    for (name, receipt) in receipts {
+        let verdict = match receipt.verdict {
+            ReceiptVerdict::NotTrustworthy => Some("the run is not trustworthy"),
+            ReceiptVerdict::NothingToJudge if receipt.requests == 0 => {
+                Some("there is nothing to judge")
+            }
+            _ => None,
+        };
+        if let Some(verdict) = verdict.filter(|_| args.require_trustworthy) {
             let reasons = receipt.reasons.join("; ");
-            Some(format!("{name}: {verdict}: {reasons}"))
-        })
-        .collect();
+            lines.push(format!("{name}: {verdict}: {reasons}"));
+        }
+        let mut missed = receipt.failed_faults.iter().chain(&receipt.pending_faults);
+        if let Some(first) = missed.next().filter(|_| args.require_faults) {
+            lines.push(format!("{name}: a fault did not occur: {first}"));
+        }
+    }
     if lines.is_empty() {
         return Ok(());
     }

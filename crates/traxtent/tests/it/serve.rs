@@ -444,7 +444,8 @@ fn faults() {
     assert_eq!(unserved.status, 3, "{}", unserved.err);
 }
 
-/// Does the receipt name a scenario's fault that could not be injected?
+/// Does the receipt name a scenario's fault that could not be injected? With `--require-faults`, is
+/// the exit status 4 then, and if the run ends before a fault?
 #[test]
 fn failed_faults() {
     let folder = TempDir::new().unwrap();
@@ -471,6 +472,30 @@ fn failed_faults() {
         "{failed}"
     );
     assert!(failed.ends_with("it is already on a spare"), "{failed}");
+    let required = |at: &str, command: &str| {
+        let scenario = format!("faults = [{{ at = \"{at}\", fault = \"grown-defect\", lbn = 8 }}]");
+        fs::write(folder.path().join("t.toml"), scenario).unwrap();
+        let options = ["serve", "atlas10k2", "--scenario", "t.toml"];
+        let line = [
+            &options[..],
+            &["--require-faults", "--", "sh", "-c", command],
+        ]
+        .concat();
+        traxtent_in(folder.path(), &line)
+    };
+    let answer = traxtent_in(
+        folder.path(),
+        &[&line[..4], &["--require-faults"], &line[4..]].concat(),
+    );
+    let says = "a fault did not occur: 0.000 ms: grown-defect";
+    assert_eq!(answer.status, 4, "{}", answer.err);
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let early = required("1 h", "true");
+    let says = "a fault did not occur: 3600000.000 ms: grown-defect";
+    assert_eq!(early.status, 4, "{}", early.err);
+    assert!(early.err.contains(says), "{}", early.err);
+    assert_eq!(required("1 h", "exit 7").status, 7);
+    assert_eq!(required("0 s", "sleep 0.2").status, 0);
 }
 
 /// Does a server of several drives leave the `--fuse` directory empty, and does the next server
