@@ -225,7 +225,7 @@ rules! {
     SwapPage "swap-page" Fault "The pages of a swap space are smaller than the physical sector.",
     HintOptimal "hint-optimal" Warning "The optimal I/O size that a device reports is impossible.",
     HintMinimum "hint-minimum" Warning "The minimum I/O size that a device reports contradicts its physical sector.",
-    HintPhysical "hint-physical" Warning "A drive reports a physical sector size that differs from the one known for its model, or from the measured one.",
+    HintPhysical "hint-physical" Warning "A drive reports a physical sector size that differs from the one known for its model, or from the measured one; or a loop device cannot report that of the drive below it.",
     HintBridge "hint-bridge" Warning "A USB bridge may translate sectors, so the sizes that it reports may not be the drive's.",
     HintDiscard "hint-discard" Info "The discard granularity that a device reports cannot be its erase block.",
     AlignmentOffset "alignment-offset" Warning "LBN 0 of a drive does not begin a physical sector, or no alignment of a device fits all layers below it.",

@@ -56,20 +56,20 @@ pub fn findings(
     ignored: &[Rule],
 ) -> Vec<ReportRow> {
     let mut costs = cost::FindingCosts::for_profile(profile);
-    let findings = rules::check(stack, tracks);
+    let mut findings = rules::check(stack, tracks);
     // Damage that the caller ignores still makes commands dangerous.
     let damages: Vec<(LayerId, &str)> = findings
         .iter()
         .filter(|finding| finding.rule.is_damage())
         .map(|finding| (finding.layer, finding.rule.id()))
         .collect();
+    findings.retain(|finding| !ignored.contains(&finding.rule));
     let mut rows: Vec<ReportRow> = findings
-        .into_iter()
-        .filter(|finding| !ignored.contains(&finding.rule))
+        .iter()
         .map(|finding| ReportRow {
-            fix: plan::fix::fix(&finding, stack),
-            cost: costs.cost_of(&finding, stack),
-            finding,
+            fix: plan::fix::fix(finding, stack, &findings),
+            cost: costs.cost_of(finding, stack),
+            finding: finding.clone(),
         })
         .collect();
     plan::fix::keep_first_commands(&mut rows, &damages, stack);

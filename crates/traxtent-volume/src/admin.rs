@@ -63,7 +63,7 @@ impl<M: MemberIo> Volume<M> {
                 self.publish(&state);
                 Ok(())
             }
-            Some(_) => Err(problem("has not failed")),
+            Some(_) => Err(problem("has not failed; `fail` it first")),
             None => Err(problem("does not exist")),
         }
     }

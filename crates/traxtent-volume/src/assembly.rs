@@ -199,7 +199,9 @@ impl<M: MemberIo> Reader<'_, M> {
                 return Err(SuperblockError::Elsewhere("has a different sector size"));
             }
             if superblock.members[superblock.index].sectors > sectors {
-                return Err(SuperblockError::Elsewhere("is smaller, or was truncated"));
+                return Err(SuperblockError::Elsewhere(
+                    "is smaller, or was truncated; omit it",
+                ));
             }
             Ok(superblock)
         });
@@ -323,7 +325,7 @@ pub enum AssemblyError {
         generations: [u64; 2],
     },
     /// Missing members.
-    #[error("{} missing; {}", list(.members), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume" })]
+    #[error("{} missing; {}", list(.members), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume; name every member" })]
     Missing {
         /// The missing members.
         members: Vec<usize>,

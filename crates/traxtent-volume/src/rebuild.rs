@@ -24,7 +24,7 @@ impl<M: MemberIo> Volume<M> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
         if state.superblock.members[member].state != MemberState::Failed {
-            return Err(problem("has not failed"));
+            return Err(problem("has not failed; `fail` it first"));
         }
         let others = state.superblock.members.iter();
         if others

@@ -139,8 +139,7 @@ fn assemble(args: &Assemble) -> Result<()> {
     if !args.trust_map {
         verify_known(&found);
     }
-    let volume = found.open().map_err(failure)?;
-    note_recovery(&volume);
+    let volume = opened(found)?;
     block_on(volume.stop()).map_err(io_failure)?;
     show(&VolumeStatus::of(&volume), args.json)
 }
@@ -214,6 +213,13 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     serde_json::from_str(&answer).map_err(|error| Failure::at(socket.display(), error))
 }
 
+/// Opens a volume, and prints a note if it was recovered.
+fn opened(found: Found) -> Result<volume::DeviceVolume> {
+    let volume = found.open().map_err(failure)?;
+    note_recovery(&volume);
+    Ok(volume)
+}
+
 /// Prints a note if the volume was recovered when it was opened.
 fn note_recovery(volume: &volume::DeviceVolume) {
     if let Some(records) = volume.recovered() {
@@ -266,7 +272,7 @@ fn fail(args: &MemberArgs) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
         let status = ask(socket, &Asked::Fail { member })?;
-        show(&status, false)?;
+        show(&status, args.json)?;
         return match status.unfinished {
             None => Ok(()),
             Some(unfinished) => Err(Failure::Finding(format!(
@@ -283,12 +289,12 @@ fn fail(args: &MemberArgs) -> Result<()> {
         }
         found => found.map_err(|error| explained(error, &args.members))?,
     };
-    let volume = volume.open().map_err(failure)?;
+    let volume = opened(volume)?;
     let failed = block_on(volume.mark_failed(member));
     let stop = block_on(volume.stop()).map_err(io_failure);
     failed.map_err(|error| failure(error.into()))?;
     stop?;
-    show(&VolumeStatus::of(&volume), false)
+    show(&VolumeStatus::of(&volume), args.json)
 }
 
 fn replace(args: &Replace) -> Result<()> {
@@ -307,7 +313,7 @@ fn replace(args: &Replace) -> Result<()> {
             force,
         };
         let status = ask(socket, &asked)?;
-        show(&status, false)?;
+        show(&status, args.json)?;
         return match status.members.get(member) {
             Some(new) if new.state == "failed" => Err(Failure::Finding(format!(
                 "member {member} has failed again; see above"
@@ -319,12 +325,12 @@ fn replace(args: &Replace) -> Result<()> {
     let substitute = found
         .check_substitute(member, &args.with, force, recognized_content)
         .map_err(failure)?;
-    let volume = found.open().map_err(failure)?;
+    let volume = opened(found)?;
     let replaced = volume::replace(&volume, substitute, id);
     let stop = block_on(volume.stop()).map_err(io_failure);
     replaced.map_err(failure)?;
     stop?;
-    show(&VolumeStatus::of(&volume), false)
+    show(&VolumeStatus::of(&volume), args.json)
 }
 
 fn scrub(args: &Scrub) -> Result<()> {
@@ -350,7 +356,7 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     if !args.force {
         found.check_reuse(content_beside_volume).map_err(failure)?;
     }
-    let volume = found.open().map_err(failure)?;
+    let volume = opened(found)?;
     let repaired = block_on(volume.repair_superblocks());
     let stop = block_on(volume.stop()).map_err(io_failure);
     repaired.map_err(|error| failure(error.into()))?;
@@ -462,11 +468,16 @@ fn opened_for(members: &[PathBuf], task: MaintenanceTask) -> Result<volume::Devi
         }
         Ok(found) if found.check_doubts().is_err() => {
             note_unwritten("a member is doubtful");
+            note(
+                "if differences are found, `fail` the doubtful member, which `volume status` names, and rebuild it",
+            );
             found.open_to_read()
         }
         found => found.and_then(Found::open),
     };
-    opened.map_err(|error| explained(error, members))
+    let volume = opened.map_err(|error| explained(error, members))?;
+    note_recovery(&volume);
+    Ok(volume)
 }
 
 /// Returns whether the error is that a member cannot be opened for writing.

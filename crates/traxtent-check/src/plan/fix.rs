@@ -14,7 +14,7 @@ mod report;
 mod space;
 mod tables;
 
-use crate::finding::{AffectedParts, Finding, Fix, Rule};
+use crate::finding::{AffectedParts, Finding, Fix, Rule, Severity};
 use crate::layers::{BootSector, Ext, MdMember, Partition, RaidLevel, Table, Unknown};
 use crate::rules::{array_below, luks_remainder};
 use crate::stack::{Kind, Layer, LayerId, Stack};
@@ -37,14 +37,16 @@ const HYBRID: &str =
 /// The end of the reason for [`Unknown::Elsewhere`] if a part of a volume is not among the images.
 const NOT_AVAILABLE: &str = "not available";
 
-/// Returns the fix of a finding, or `None` if there is nothing to fix.
-pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
+/// Returns the fix of a finding, or `None` if there is nothing to fix. `findings` are all findings
+/// that are to be fixed, with this one.
+pub fn fix(finding: &Finding, stack: &Stack, findings: &[Finding]) -> Option<Fix> {
     let layer = stack.layer(finding.layer);
     let at = FindingContext {
         stack,
         id: finding.layer,
         layer,
         finding,
+        findings,
     };
     let mut fix = at
         .first_problem()
@@ -91,12 +93,13 @@ fn note_only(note: &str) -> Fix {
     }
 }
 
-/// A finding with its layer and stack.
+/// A finding with its layer, its stack and all findings.
 struct FindingContext<'a> {
     stack: &'a Stack,
     id: LayerId,
     layer: &'a Layer,
     finding: &'a Finding,
+    findings: &'a [Finding],
 }
 
 impl FindingContext<'_> {
@@ -131,6 +134,9 @@ impl FindingContext<'_> {
             )),
             Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(note_only(
                 "nothing on the drive is wrong: set the alignment explicitly (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
+            )),
+            Rule::HintPhysical if self.finding.severity == Severity::Info => Some(note_only(
+                "if the drive below has such sectors, state them with --physical-sector 4K to see the findings and their fixes",
             )),
             Rule::HintPhysical => Some(note_only(&format!(
                 "state the size with --physical-sector {}, and align to it",
@@ -227,17 +233,12 @@ impl FindingContext<'_> {
     /// Returns the advice to recreate a misaligned partition first, if the fix of the finding is to
     /// recreate a layer in it.
     fn place_first(&self) -> Option<Fix> {
-        if !matches!(
-            self.finding.rule,
-            Rule::FsBlock
-                | Rule::XfsUnit
-                | Rule::XfsLogUnit
-                | Rule::XfsSector
-                | Rule::DataStart
-                | Rule::DataChunk
-                | Rule::DataStripe
-                | Rule::DataErase
-        ) {
+        let is_recreated = match self.finding.rule {
+            Rule::XfsUnit => true,
+            Rule::LuksSector => self.recreated_in(self.id).is_some(),
+            rule => is_recreated(rule) && rule != Rule::ZfsAshift,
+        };
+        if !is_recreated {
             return None;
         }
         let (_, layer, _) = self.partition()?;
@@ -247,11 +248,12 @@ impl FindingContext<'_> {
             return None;
         }
         Some(note_only(&format!(
-            "{} is misaligned, so a new {} in it would be misaligned too: copy the data away, recreate the partition from sector {}{}, check again for the right options, create the layers in it anew, copy the data back",
+            "{} is misaligned, so a new {} in it would be misaligned too: copy the data away, recreate the partition from sector {}{}, {}, copy the data back, check again",
             layer.name,
             self.kind_name(),
             (place.start + forward) / self.sector_bytes(),
-            self.sector_size()
+            self.sector_size(),
+            self.anew()
         )))
     }
 
@@ -268,6 +270,60 @@ impl FindingContext<'_> {
             .first()
             .is_some_and(|place| std::ptr::eq(self.stack.layer(place.layer), partition));
         on_partition || !is_fs
+    }
+
+    /// Returns the finding because of which the content of a layer must be created anew in any
+    /// case, so that moving or converting it is wasted; `None` if there is none. Content that is
+    /// encrypted is found in the LUKS device.
+    fn recreated_in(&self, id: LayerId) -> Option<FindingContext<'_>> {
+        let (id, layer) = self.stack.above(id).next()?;
+        let at = |finding| FindingContext {
+            id,
+            layer,
+            finding,
+            ..*self
+        };
+        let mut here = self.findings.iter().filter(|one| one.layer == id).map(at);
+        match here.find(FindingContext::is_recreation) {
+            Some(at) => Some(at),
+            None if matches!(layer.kind, Kind::Luks(_) | Kind::Opened(_)) => self.recreated_in(id),
+            None => None,
+        }
+    }
+
+    /// Returns whether the only fix of the finding is to create its layer anew.
+    fn is_recreation(&self) -> bool {
+        is_recreated(self.finding.rule)
+            && self.finding.severity > Severity::Info
+            && self.no_larger_blocks().is_none()
+    }
+
+    /// Returns the step that creates the layer of the finding anew, with the options of its file
+    /// system.
+    fn anew(&self) -> String {
+        let fix = match self.finding.rule {
+            Rule::FsBlock => self.larger_blocks(),
+            Rule::XfsUnit | Rule::XfsLogUnit | Rule::XfsSector => self.recreate_xfs(),
+            _ => None,
+        };
+        let device = self.device_below().unwrap_or_default();
+        let command = fix.and_then(|fix| fix.commands.into_iter().next());
+        let options = command
+            .as_deref()
+            .map(|line| line.strip_suffix(&device).unwrap_or(line));
+        match options {
+            Some(line) => format!(
+                "create the layers in it anew, the file system with `{}`",
+                line.trim_end()
+            ),
+            None => "check again for the right options, create the layers in it anew".to_owned(),
+        }
+    }
+
+    /// Returns the title of the finding's layer, and why it must be created anew.
+    fn reason(&self) -> String {
+        let (title, rule) = (self.stack.title(self.id), self.finding.rule.id());
+        format!("{title} must be created anew in any case ({rule})")
     }
 
     fn kind_name(&self) -> &'static str {
@@ -315,11 +371,14 @@ impl FindingContext<'_> {
 
     /// Returns the content of a partition.
     fn content_of(&self, partition: &Layer) -> Option<(LayerId, &Layer)> {
-        let (id, _) = self
-            .stack
-            .iter()
-            .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
-        self.stack.above(id).next()
+        self.stack.above(self.id_of(partition)?).next()
+    }
+
+    /// Returns the identifier of a layer of the stack.
+    fn id_of(&self, layer: &Layer) -> Option<LayerId> {
+        let mut layers = self.stack.iter();
+        let found = layers.find(|(_, other)| std::ptr::eq(*other, layer));
+        found.map(|(id, _)| id)
     }
 
     fn shorten_partition(&self) -> Option<Fix> {
@@ -358,6 +417,14 @@ impl FindingContext<'_> {
                     rule.id()
                 )));
             }
+        }
+        if let Some(content) = self.recreated_in(self.id) {
+            return Some(note_only(&format!(
+                "{}; before that, shorten the partition: `echo ',{sectors}' | sfdisk -N {} {}`",
+                content.reason(),
+                partition.number,
+                device(drive)
+            )));
         }
         let fits = content.is_none_or(|(_, content)| {
             contents::end(&content.kind).is_some_and(|end| end <= sectors * sector)
@@ -547,7 +614,9 @@ impl FindingContext<'_> {
 
     fn xfs_unit(&self) -> Option<Fix> {
         let mut note = "copy the data away (xfsdump), recreate it, copy the data back".to_owned();
-        if let Some((chunk, stripe)) = self.stripes() {
+        let mut others = self.findings.iter().filter(|one| one.layer == self.id);
+        let is_recreated = others.any(|one| is_recreated(one.rule));
+        if let Some((chunk, stripe)) = self.stripes().filter(|_| !is_recreated) {
             note.push_str(&format!(
                 "; or mount it with sunit={},swidth={} (in units of 512 bytes), which is permanent unless the kernel's log reports that the alignment cannot be changed",
                 chunk / 512,
@@ -584,6 +653,21 @@ impl FindingContext<'_> {
             commands: vec![format!("mkfs.xfs -f -s size={BLOCK_BYTES}{stripes} {device}")],
         })
     }
+}
+
+/// Returns whether the usual fix for a rule's findings is to create the layer anew.
+fn is_recreated(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::FsBlock
+            | Rule::XfsLogUnit
+            | Rule::XfsSector
+            | Rule::ZfsAshift
+            | Rule::DataStart
+            | Rule::DataChunk
+            | Rule::DataStripe
+            | Rule::DataErase
+    )
 }
 
 /// Returns mdadm's name of a level; `None` if mdadm creates no such array for data.

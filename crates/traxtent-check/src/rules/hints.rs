@@ -4,18 +4,24 @@
 //! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from
 //! drives of 4096); reports of USB bridges that translate sectors.
 
-use super::{Findings, bytes};
-use crate::finding::{Finding, Rule};
+use std::path::Path;
+
+use super::{Findings, bytes, sizes, starts};
+use crate::finding::{Finding, Rule, Severity};
 use crate::layers::{Disk, SizeSource};
 use crate::quirks;
-use crate::stack::{Kind, Layer, Limits, Stack};
+use crate::stack::{Kind, Layer, LayerId, Limits, Stack};
 
 /// The optimal I/O size of 65,535 sectors, which bridges report if they have no information about
 /// the drive.
 const BOGUS_OPTIMAL_BYTES: u64 = 65_535 * 512;
 
+/// The size of the physical sectors of most drives, in bytes.
+const USUAL_PHYSICAL_BYTES: u64 = 4096;
+
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     for (id, layer) in stack.iter() {
+        findings.extend(loop_device(stack, id));
         let mut say = |rule, what: String| findings.push(Finding::new(rule, id, what));
         if let Kind::Disk(disk) = &layer.kind {
             drive(layer, disk, &mut say);
@@ -24,7 +30,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         if let Some(limits) = &layer.limits
             && !matches!(layer.kind, Kind::Partition(_))
         {
-            sizes(layer, limits, &mut say);
+            limit_sizes(layer, limits, &mut say);
         }
         if let Some(limits) = &layer.limits
             && limits.alignment_offset == Some(-1)
@@ -36,6 +42,39 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             say(Rule::AlignmentOffset, what);
         }
     }
+}
+
+/// Returns a note on a loop device whose content would be misaligned on a drive with the usual
+/// physical sectors. A loop device does not report those of the drive below its file.
+fn loop_device(stack: &Stack, id: LayerId) -> Option<Finding> {
+    let layer = stack.layer(id);
+    let Kind::Disk(disk) = &layer.kind else {
+        return None;
+    };
+    let node = Path::new(layer.node.as_ref()?).file_name()?;
+    let is_loop = node.to_str()?.starts_with("loop");
+    if !is_loop || disk.physical_by != SizeSource::Kernel || disk.physical_bytes != 512 {
+        return None;
+    }
+    let problems = |stack: &Stack| {
+        let mut findings = Findings::new();
+        starts::check(stack, &mut findings);
+        sizes::check(stack, &mut findings);
+        let severe = findings.iter().filter(|one| one.severity > Severity::Info);
+        severe.count()
+    };
+    let mut usual = stack.clone();
+    usual.layers[id.0].kind = Kind::Disk(Disk {
+        physical_bytes: USUAL_PHYSICAL_BYTES,
+        ..disk.clone()
+    });
+    let name = &layer.name;
+    (problems(&usual) > problems(stack)).then(|| {
+        let what = format!(
+            "{name} is a loop device, which reports physical sectors of 512 B whatever the drive below its file has; on a drive with 4 KiB, its content would be misaligned"
+        );
+        Finding::new(Rule::HintPhysical, id, what).with_severity(Severity::Info)
+    })
 }
 
 fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
@@ -94,7 +133,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
     }
 }
 
-fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
+fn limit_sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
     let name = &layer.name;
     let physical = limits
         .physical_bytes

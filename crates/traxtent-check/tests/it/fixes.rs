@@ -72,7 +72,7 @@ fn commands(row: &ReportRow) -> &[String] {
 /// Runs commands, and returns their output as an error if they fail.
 pub(crate) fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
     let output = Command::new("sh")
-        .args(["-e", "-c", &format!("{PREAMBLE}\n{}", commands.join("\n"))])
+        .args(["-c", &format!("{PREAMBLE}\n{}", commands.join(" &&\n"))])
         .current_dir(folder)
         .stdin(std::process::Stdio::null())
         .output()
@@ -241,7 +241,8 @@ fn one_move_for_all_grids() {
         .iter()
         .find(|row| row.finding.rule == Rule::PartitionStart);
     let note = &start.unwrap().fix.as_ref().unwrap().note;
-    assert!(note.contains("block size cannot be changed"), "{note}");
+    assert!(note.contains("in any case (fs-block): "), "{note}");
+    assert!(note.contains("`mke2fs -t ext2 -b 4096`"), "{note}");
     assert!(note.contains("from sector 72,"), "{note}");
 }
 
@@ -529,7 +530,11 @@ fn contents_that_cannot_shrink() {
     ];
     let bytes = 400 * MIB;
     for (tool, options, says) in [
-        (&xfs, &["-q", "-f", "@"][..], "cannot shrink"),
+        (
+            &xfs,
+            &["-q", "-f", "-s", "size=4096", "@"][..],
+            "cannot shrink",
+        ),
         (&mkswap, &["@"], "(`echo '64,819192' | sfdisk -N 1 "),
         (&cryptsetup, &luks, "records no length"),
     ] {
@@ -555,19 +560,43 @@ fn contents_that_cannot_shrink() {
         assert!(note.contains(says) && !note.contains("resize2fs"), "{note}");
         // No command changes what is recreated.
         assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
-        // A layer is not recreated at the misaligned place.
-        for row in &rows {
-            let is_new = |command: &String| {
-                ["mkfs", "mkswap", "luksFormat"]
-                    .iter()
-                    .any(|new| command.contains(new))
-            };
-            assert!(!commands(row).iter().any(is_new), "{row:#?}");
-            let note = row.fix.as_ref().map_or("", |fix| &fix.note);
-            let is_sector = row.finding.rule == Rule::XfsSector;
-            assert!(!is_sector || note.contains("from sector 64,"), "{note}");
-        }
     }
+}
+
+/// If the content of a misaligned partition must be created anew in any case, does the first advice
+/// say so, instead of moving the partition with its data, and do all others agree with it? Is the
+/// partition moved if the finding on its content is ignored?
+#[test]
+fn contents_that_are_created_anew_are_not_moved() {
+    let sfdisk = testkit::tool!("sfdisk");
+    let xfs = testkit::tool!("mkfs.xfs");
+    let image = Image::new(420 * MIB);
+    let script = "label: dos\nstart=63,size=819200\n";
+    image.run(&sfdisk, &["-q", "@"], script);
+    let part = Image::new(400 * MIB);
+    part.run(&xfs, &["-q", "-f", "-s", "size=512", "@"], "");
+    image.write(63 * 512, &std::fs::read(&part.path).unwrap());
+    let rows = findings(&image.stack(), None, None, &[]);
+    assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
+    let note = |rule| {
+        let row = rows.iter().find(|row| row.finding.rule == rule);
+        row.unwrap().fix.as_ref().unwrap().note.as_str()
+    };
+    let start = note(Rule::PartitionStart);
+    assert!(
+        start.starts_with("recreate it instead of moving it, "),
+        "{start}"
+    );
+    let steps = "recreate the partition from sector 64, create the layers in it anew, the file system with `mkfs.xfs -f -s size=4096`, copy the data back";
+    for note in [start, note(Rule::XfsSector)] {
+        assert!(note.contains(steps), "{note}");
+    }
+    assert_eq!(rows[0].finding.rule, Rule::PartitionStart);
+    let rows = findings(&image.stack(), None, None, &[Rule::XfsSector]);
+    assert!(
+        commands(&rows[0])[0].contains("sfdisk --move-data"),
+        "{rows:#?}"
+    );
 }
 
 /// Are stripe parameters of ext and XFS checked against a drive only if its chunk and its stripe
@@ -601,4 +630,42 @@ fn half_stated_stripes() {
             );
         }
     }
+}
+
+/// If the file system in a LUKS device must be created anew in any case, is the device recreated
+/// with larger sectors instead of re-encrypted, before the file system is?
+#[test]
+fn luks_below_a_file_system_that_is_created_anew() {
+    let (cryptsetup, mke2fs) = (testkit::tool!("cryptsetup"), testkit::tool!("mke2fs"));
+    let image = Image::new(64 * MIB);
+    let format = "luksFormat -q --type luks2 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 @ -";
+    let words: Vec<&str> = format.split(' ').collect();
+    image.run(&cryptsetup, &words, "secret");
+    let small = Image::new(8 * MIB);
+    small.run(&mke2fs, &["-q", "-F", "-b", "1024", "@"], "");
+    let mut stack = image.stack();
+    let mut layers = stack.iter();
+    let (luks, _) = layers
+        .find(|(_, layer)| matches!(layer.kind, Kind::Luks(_)))
+        .unwrap();
+    let mut file_system = small.stack().layers.remove(1);
+    file_system.on[0].layer = luks;
+    file_system.on[0].start = 16 * MIB;
+    stack.layers.truncate(luks.0 + 1);
+    stack.layers.push(file_system);
+    let rows = findings(&stack, None, None, &[]);
+    assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
+    for (rule, says) in [
+        (
+            Rule::LuksSector,
+            "`cryptsetup luksFormat --type luks2 --sector-size 4096`",
+        ),
+        (Rule::FsBlock, "the advice for luks-sector"),
+    ] {
+        let row = rows.iter().find(|row| row.finding.rule == rule).unwrap();
+        let note = &row.fix.as_ref().unwrap().note;
+        assert!(note.contains(says), "{note}");
+    }
+    let rows = findings(&stack, None, None, &[Rule::FsBlock]);
+    assert!(rows.iter().flat_map(commands).next().is_some(), "{rows:#?}");
 }

@@ -10,7 +10,7 @@ use testkit::tool;
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{MediaKind, SizeSource};
 use traxtent_check::target::{HostPaths, examine_targets};
-use traxtent_check::{Kind, Rule, Stack};
+use traxtent_check::{Kind, Rule, Severity, Stack};
 
 use crate::image::{MIB, finding, run, wrong};
 
@@ -140,6 +140,36 @@ fn every_drive() {
     );
     assert_eq!(wrong(&stack), [""; 0]);
     finding(&stack, Rule::SolidState);
+}
+
+/// Is there a note on a loop device that reports sectors of 512 bytes, only if its content would be
+/// misaligned on larger ones? Is there none on a drive, which knows its own?
+#[test]
+fn sectors_below_a_loop_device() {
+    let sfdisk = tool!("sfdisk");
+    for (name, start, notes) in [("loop7", 63, 1), ("loop7", 64, 0), ("sda", 63, 0)] {
+        let machine = Machine::new();
+        let small = with(&[
+            ("queue/physical_block_size", "512"),
+            ("queue/minimum_io_size", "512"),
+        ]);
+        machine.device(&format!("virtual/{name}"), 64 * MIB, &small);
+        let script = format!("label: dos\nstart={start},size=80000\n");
+        let device = machine.dev(name);
+        run(&sfdisk, &device, &["-q", "@"], &script);
+        let stack = machine.examine(&[name]);
+        let rows = traxtent_check::findings(&stack, None, None, &[]);
+        let hints = rows
+            .iter()
+            .filter(|row| row.finding.rule == Rule::HintPhysical);
+        let hints: Vec<_> = hints.collect();
+        assert_eq!(hints.len(), notes, "{name}, {start}: {rows:#?}");
+        for row in hints {
+            assert_eq!(row.finding.severity, Severity::Info);
+            let note = &row.fix.as_ref().unwrap().note;
+            assert!(note.contains("--physical-sector 4K"), "{note}");
+        }
+    }
 }
 
 /// Is each wrong hint reported, and no correct one? Is there a warning about a USB bridge that

@@ -30,13 +30,15 @@ fn wipe_backup(image: &Image) {
 }
 
 fn fix_of(stack: &Stack, rule: Rule) -> Fix {
-    fix(&finding(stack, rule), stack).expect("there is advice")
+    fix(&finding(stack, rule), stack, &[]).expect("there is advice")
 }
 
 /// Returns every command that is printed for a stack.
 fn commands(stack: &Stack) -> Vec<String> {
     let findings = rules::check(stack, None);
-    let fixes = findings.iter().filter_map(|finding| fix(finding, stack));
+    let fixes = findings
+        .iter()
+        .filter_map(|finding| fix(finding, stack, &[]));
     fixes.flat_map(|fix| fix.commands).collect()
 }
 

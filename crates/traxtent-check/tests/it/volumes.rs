@@ -238,7 +238,7 @@ fn metadata_of_several_ages() {
 /// Returns the commands printed for data that does not begin at a physical sector.
 fn commands(image: &Image) -> Vec<String> {
     let stack = image.stack();
-    let fix = fix(&finding(&stack, Rule::DataStart), &stack);
+    let fix = fix(&finding(&stack, Rule::DataStart), &stack, &[]);
     fix.expect("there is advice").commands
 }
 
@@ -267,7 +267,9 @@ fn data_start() {
     assert_eq!(commands(&image), [""; 0]);
     // Nothing sets a variable for the text.
     let stack = image.stack();
-    let note = fix(&finding(&stack, Rule::DataStart), &stack).unwrap().note;
+    let note = fix(&finding(&stack, Rule::DataStart), &stack, &[])
+        .unwrap()
+        .note;
     assert!(
         note.contains("(`pvcreate --dataalignment 1024k DEVICE`)")
             && note.ends_with("; DEVICE stands for the device of the physical volume"),

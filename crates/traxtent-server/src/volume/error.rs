@@ -227,11 +227,14 @@ impl VolumeIoError {
     }
 }
 
-/// Returns advice if another process has locked the device.
+/// Returns advice if another process has locked the device, or the user may not open it.
 fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Locked(_) => {
             "; if the volume is being served, use its control socket, or stop the server first"
+        }
+        Refusal::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+            "; use sudo, or run as a user who may write it (or read it, for verbs that only read)"
         }
         _ => "",
     }

@@ -378,12 +378,14 @@ pub(super) fn check_state(
             format!("raid-0 has no redundancy for a {} to compare", work.name()),
         ),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member)) if has_parity => {
-            let is = match superblock.members[member].state {
-                MemberState::Rebuilding(_) => "not rebuilt yet",
-                MemberState::Active | MemberState::Failed => "missing",
+            let (is, next) = match superblock.members[member].state {
+                MemberState::Rebuilding(_) => ("is not rebuilt yet", "`rebuild`"),
+                MemberState::Active | MemberState::Failed => {
+                    ("has failed", "`replace` and `rebuild`")
+                }
             };
             order(format!(
-                "member {member} is {is}; parity cannot be compared without it; rebuild it first"
+                "member {member} {is}; parity cannot be compared without it; {next} it first"
             ))
         }
         (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(

@@ -211,7 +211,7 @@ fn check_room(
         Some(device) => Err(VolumeIoError::TooSmall {
             path: device.path().to_owned(),
             sectors: device.sectors(),
-            why: "superblocks, maps, journal and data need at least",
+            why: "superblocks, maps, the journal (--journal) and data need at least",
             needed: Sectors(needed),
         }),
     }
@@ -237,7 +237,7 @@ fn substitute(
         return Err(VolumeError::Member { member, problem }.into());
     };
     if entry.state != MemberState::Failed {
-        let problem = "has not failed";
+        let problem = "has not failed; `fail` it first";
         return Err(VolumeError::Member { member, problem }.into());
     }
     // The failed device is released, because the new device can be the same.

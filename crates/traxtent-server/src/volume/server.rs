@@ -380,13 +380,20 @@ impl BlockService for VolumeServer {
     }
 }
 
-/// Returns a message on a complete rebuild, or on a scrub that repaired rows; `None` if nothing was
-/// repaired.
-fn repair_line(progress: &MaintenanceProgress) -> Option<String> {
+/// Returns a message on a complete rebuild, sync or scrub, or on a scrub that was interrupted after
+/// it had found differences; `None` for other work, and if there was nothing to do.
+fn end_line(progress: &MaintenanceProgress) -> Option<String> {
     match progress.work {
         MaintenanceKind::Rebuild if progress.done && progress.first < progress.stripes => {
             Some("rebuild: complete; all members are active".to_owned())
         }
+        MaintenanceKind::Sync if progress.done && progress.first < progress.stripes => {
+            Some("sync: complete; all stripes are synced".to_owned())
+        }
+        MaintenanceKind::Scrub if progress.is_clean() => Some(format!(
+            "scrub: complete; {} read, no differences",
+            Count(progress.stripes - progress.first, "stripe")
+        )),
         MaintenanceKind::Scrub if progress.faulty_rows() > 0 => {
             let end = if progress.done {
                 "complete"
@@ -608,7 +615,7 @@ impl ServedVolume {
             let ended = maintain(&kept.volume, task, &kept.stop, report);
             kept.report_failures();
             if let Ok(progress) = &ended
-                && let Some(line) = repair_line(progress)
+                && let Some(line) = end_line(progress)
             {
                 if progress.repaired_rows > 0 || progress.work == MaintenanceKind::Rebuild {
                     kept.reported.lock().forget_errors();
@@ -644,7 +651,7 @@ impl ServedVolume {
 mod tests {
     use serde_json::json;
 
-    use super::{MaintenanceProgress, ReportedFailures, repair_line};
+    use super::{MaintenanceProgress, ReportedFailures, end_line};
     use crate::volume::VolumeStatus;
 
     fn status(members: &[(&str, u64)]) -> VolumeStatus {
@@ -698,20 +705,26 @@ mod tests {
         );
     }
 
-    /// Does the log mention a rebuild that is complete and a scrub that found something, but no
-    /// other work?
+    /// Does the log mention work that is complete and a scrub that found something, but no other
+    /// work?
     #[test]
-    fn repairs_are_logged() {
-        let line = |work: &str, first: u64, done: bool, repaired: u64| {
+    fn ends_are_logged() {
+        let line_of = |work: &str, first: u64, done: bool, repaired: u64, unreadable: u64| {
             let progress = json!({
                 "work": work, "under_way": false, "done": done, "first": first, "next": 9,
                 "stripes": 9, "share": 1.0, "rate": null, "bytes_per_second": null,
                 "seconds": 1.0, "seconds_left": null, "error": null,
-                "unreadable_rows": 64, "repaired_rows": repaired,
+                "unreadable_rows": unreadable, "repaired_rows": repaired,
             });
             let progress: MaintenanceProgress = serde_json::from_value(progress).unwrap();
-            repair_line(&progress).unwrap_or_default()
+            end_line(&progress).unwrap_or_default()
         };
+        let line = |work, first, done, repaired| line_of(work, first, done, repaired, 64);
+        assert_eq!(
+            line_of("scrub", 2, true, 0, 0),
+            "scrub: complete; 7 stripes read, no differences"
+        );
+        assert_eq!(line_of("scrub", 2, false, 0, 0), "");
         assert_eq!(
             line("scrub", 0, true, 0),
             "scrub: complete; 0 of 64 rows repaired"
@@ -730,6 +743,11 @@ mod tests {
         );
         assert_eq!(line("rebuild", 9, true, 0), "");
         assert_eq!(line("rebuild", 0, false, 0), "");
-        assert_eq!(line("sync", 0, true, 0), "");
+        assert_eq!(
+            line("sync", 0, true, 0),
+            "sync: complete; all stripes are synced"
+        );
+        assert_eq!(line("sync", 9, true, 0), "");
+        assert_eq!(line("sync", 0, false, 0), "");
     }
 }

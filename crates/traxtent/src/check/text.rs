@@ -158,8 +158,9 @@ fn write_fix<'a>(
     }
     notes.insert((finding.rule, &fix.note), finding.layer);
     let _ = writeln!(text, "         fix: {}", fix.note);
-    for command in &fix.commands {
-        let _ = writeln!(text, "           {command}");
+    // A pasted block stops at the first command that fails.
+    if !fix.commands.is_empty() {
+        let _ = writeln!(text, "           {}", fix.commands.join(" &&\n           "));
     }
 }
 

@@ -162,6 +162,9 @@ pub(super) struct MemberArgs {
     /// The members, or the control socket
     #[arg(required = true)]
     pub(super) members: Vec<PathBuf>,
+    /// Print the new status as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -177,6 +180,9 @@ pub(super) struct Replace {
     /// The other members, or the control socket
     #[arg(required = true)]
     pub(super) members: Vec<PathBuf>,
+    /// Print the new status as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(clap::Args, Debug)]

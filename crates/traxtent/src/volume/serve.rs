@@ -10,7 +10,7 @@ use traxtent_server::volume::{self, MEMBER_TIMEOUT, SYNC_RATE, VolumeServer, Vol
 
 use super::args::{Serve, SyncRate};
 use super::maps::verify_known;
-use super::{explained, failure, has_copies, note_recovery};
+use super::{explained, failure, has_copies, note_recovery, refuse_control};
 use crate::failure::{Failure, Result, note, warn};
 use crate::serve::attach::{self, Served};
 use crate::serve::session::{Session, Signals, check_command, end_with};
@@ -22,6 +22,7 @@ const OUTSTANDING_MAX: usize = 16;
 /// Serves the volume until it is stopped.
 pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
     check_command(&args.command)?;
+    refuse_control(&args.members)?;
     let signals = Signals::catch()?;
     let (service, control) = if has_copies(&args.members) {
         (open_replicas(args)?, None)
@@ -105,10 +106,14 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     // Finding the volume first reports problems in more detail than the server does.
     let found = volume::find_within(&args.members, false, timeout);
     let found = found.map_err(|error| explained(error, &args.members))?;
-    warn_of(&found.status());
-    let left = found.status().unsynced();
+    let status = found.status();
+    warn_of(&status);
+    let left = status.unsynced();
     if left > 0 {
         let how = match args.sync_rate {
+            _ if status.members.iter().any(|one| one.state != "active") => {
+                "the sync continues when the volume is served again with all members active"
+            }
             Some(SyncRate::Off) => "run `sync` with the control socket",
             _ => "the sync continues while the volume is served",
         };

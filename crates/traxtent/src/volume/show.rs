@@ -128,6 +128,10 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
     if is_rebuild && progress.done && progress.first == progress.stripes {
         return "rebuild: nothing to rebuild; all members are active".to_owned();
     }
+    if progress.work == MaintenanceKind::Sync && progress.done && progress.first == progress.stripes
+    {
+        return "sync: nothing to sync; all stripes are synced".to_owned();
+    }
     let mut line = format!(
         "{}: {} of {} ({:.1} %)",
         progress.work.name(),
@@ -296,6 +300,16 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             "  degraded: `volume replace MEMBER --with DEVICE` and `volume rebuild` restore the redundancy"
         )?;
     }
+    let is_rebuilding = |work: &volume::MaintenanceProgress| {
+        work.under_way && work.work == MaintenanceKind::Rebuild
+    };
+    let mut rebuilding = status.members.iter();
+    if rebuilding.any(|one| one.state == "rebuilding")
+        && !status.broken
+        && !status.work.as_ref().is_some_and(is_rebuilding)
+    {
+        writeln!(out, "  degraded: `volume rebuild` restores the redundancy")?;
+    }
     for stale in &status.stale {
         let what = if stale.dropped {
             "dropped by the other members"
@@ -319,7 +333,8 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  lost: sectors {}..{}", lost.first, lost.end)?;
     }
     if let Some(work) = &status.work {
-        writeln!(out, "  {}", described(work))?;
+        let clean = scrub_summary(work).filter(|_| work.is_clean());
+        writeln!(out, "  {}", clean.unwrap_or_else(|| described(work)))?;
     }
     if let Some(line) = stopped_scrub(status) {
         writeln!(out, "  {line}")?;

@@ -564,3 +564,44 @@ fn mounted_files() {
         "{found}"
     );
 }
+
+/// Does a fix of several commands, pasted into a shell as printed, stop at the first one that fails?
+#[test]
+fn pasted_commands_stop_at_a_failure() {
+    let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    File::create(at.join("disk.img"))
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let make = format!(
+        "printf 'label: dos\\nstart=63,size=131009\\n' | {} -q disk.img && {} -q -t ext4 -b 4096 -E offset=32256 disk.img 16376",
+        sfdisk.display(),
+        mke2fs.display()
+    );
+    let sh = |script: &str| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .current_dir(at)
+            .output()
+            .unwrap()
+    };
+    assert!(sh(&make).status.success());
+    let report = traxtent_in(at, &["check", "disk.img"]).out;
+    let lines = report.lines().skip_while(|line| !line.contains("part=$("));
+    let block: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
+    let block = block[..4].join("\n");
+    assert!(
+        block.contains("e2fsck") && block.contains("resize2fs"),
+        "{block}"
+    );
+    for (status, says) in [(0, "e2fsck resize2fs "), (4, "e2fsck ")] {
+        let stubs = format!(
+            "losetup() {{ echo /dev/null >&2; }}; e2fsck() {{ printf 'e2fsck '; return {status}; }}; resize2fs() {{ printf 'resize2fs '; }}"
+        );
+        let output = sh(&format!("{stubs}\n{block}"));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), says, "{block}");
+    }
+}

@@ -145,7 +145,8 @@ fn created_repaired_and_destroyed() {
         good(at, "status --json c a b")["members"][1]["state"],
         "active"
     );
-    good(at, "fail 1 a b c");
+    let failed = good(at, "fail --json 1 a b c");
+    assert_eq!(failed["members"][1]["state"], "failed");
     let stale = volume(at, "assemble a b c");
     assert_eq!(stale.status, 2);
     assert!(
@@ -154,7 +155,15 @@ fn created_repaired_and_destroyed() {
         stale.err
     );
     assert_eq!(volume(at, "status a c").status, 1);
-    good(at, "replace 1 --with d a c");
+    let degraded = volume(at, "scrub a c").err;
+    let next =
+        "member 1 has failed; parity cannot be compared without it; `replace` and `rebuild` it";
+    assert!(degraded.contains(next), "{degraded}");
+    let replaced = good(at, "replace --json 1 --with d a c");
+    assert_eq!(replaced["members"][1]["state"], "rebuilding");
+    let status = volume(at, "status a c d").out;
+    let next = "  degraded: `volume rebuild` restores the redundancy\n";
+    assert!(status.contains(next), "{status}");
     let degraded = volume(at, "scrub a c d");
     assert_eq!(degraded.status, 2);
     assert!(
@@ -168,6 +177,8 @@ fn created_repaired_and_destroyed() {
         (&true.into(), &done["stripes"])
     );
     assert_eq!(done["share"], 1.0);
+    let synced = volume(at, "sync a c d").out;
+    assert!(synced.contains("nothing to sync"), "{synced}");
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(good(at, "status --json a c d")["members"][1]["path"], "d");
     // A flipped bit on a member is found. On request, parity is computed from the changed data.
@@ -336,7 +347,7 @@ fn refusals() {
         ("assemble a x", "belongs to volume"),
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
-        ("replace 1 --with c a b", "has not failed"),
+        ("replace 1 --with c a b", "has not failed; `fail` it first"),
         (
             "scrub --repair --from 9 a b",
             "--from 9: expected a member from 0 to 1",
@@ -575,7 +586,7 @@ fn unusable_members_are_refused() {
                     unprivileged(),
                     "c",
                     3,
-                    "c: cannot open it: Permission denied",
+                    "c: cannot open it: Permission denied (os error 13); use sudo",
                 );
             }
         }
@@ -649,7 +660,7 @@ fn status_shows_all_members() {
         .set_len(4 << 20)
         .unwrap();
     for (given, problem) in [
-        ("c", "this one is smaller, or was truncated"),
+        ("c", "this one is smaller, or was truncated; omit it"),
         ("x", "there is no superblock of a volume"),
         ("none", "No such file or directory"),
     ] {

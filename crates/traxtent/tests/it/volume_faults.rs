@@ -347,6 +347,8 @@ fn the_first_scrub_is_a_sync() {
         &["volume", "serve", "x", "y", "--", "sh", "-c", &script],
     );
     assert_eq!(served.status, 0, "{}", served.err);
+    let complete = "note: sync: complete; all stripes are synced";
+    assert!(served.err.contains(complete), "{}", served.err);
     assert_eq!(volume(at, "scrub x y").status, 0);
 }
 
@@ -651,6 +653,8 @@ fn a_scrub_of_a_doubtful_member_writes_nothing() {
     let before = read();
     let scrub = volume(at, "scrub a b");
     assert_eq!(scrub.status, 1, "{}", scrub.err);
+    let next = "if differences are found, `fail` the doubtful member";
+    assert!(scrub.err.contains(next), "{}", scrub.err);
     // It is complete, although an earlier one was stopped.
     assert!(!scrub.out.contains("resumed"), "{}", scrub.out);
     assert!(

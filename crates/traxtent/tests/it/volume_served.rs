@@ -138,6 +138,7 @@ fn orders_while_served() {
          v assemble $control 2> sockets
          v map $control 2>> sockets
          v destroy --force $control 2>> sockets
+         v serve $control -- true 2>> sockets
          v repair-superblocks --force $control 2> forced"
     );
     fs::write(at.join("script"), script).unwrap();
@@ -153,7 +154,7 @@ fn orders_while_served() {
     for (index, line) in [
         "note: order: scrub",
         "note: order: fail 1",
-        "note: order refused: scrub: member 1 is missing",
+        "note: order refused: scrub: member 1 has failed; ",
         "note: order refused: fail 0: member 0 cannot be marked as failed",
         &format!("note: order: replace 1 --with {}", with.display()),
         "note: order: rebuild",
@@ -171,7 +172,10 @@ fn orders_while_served() {
     let complete = "note: rebuild: complete; all members are active";
     assert_eq!(served.err.matches(complete).count(), 1, "{}", served.err);
     // The order itself is logged, and nothing has failed.
-    assert!(!served.err.contains("has failed"), "{}", served.err);
+    assert!(!served.err.contains("warning: "), "{}", served.err);
+    let clean = served.err.matches("note: scrub: complete; ").count();
+    assert_eq!(clean, 1, "{}", served.err);
+    assert!(served.err.contains(" stripes read, no differences\n"));
     let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
     let parsed = |name: &str| serde_json::from_str::<serde_json::Value>(&text(name)).unwrap();
     assert!(
@@ -186,7 +190,7 @@ fn orders_while_served() {
     assert_eq!(parsed("scrubbed")["done"], true);
     assert_eq!(parsed("failed")["members"][1]["state"], "failed");
     assert!(
-        text("degraded").contains("member 1 is missing"),
+        text("degraded").contains("`replace` and `rebuild` it first"),
         "{}",
         text("degraded")
     );
@@ -235,14 +239,14 @@ fn orders_while_served() {
     let says = "is a control socket; this command needs the members, so stop the server first\n";
     assert_eq!(
         text("sockets").matches(says).count(),
-        3,
+        4,
         "{}",
         text("sockets")
     );
     assert!(text("forced").contains("--force: "), "{}", text("forced"));
     let statuses = text("log");
     let statuses: Vec<&str> = statuses.lines().collect();
-    let expected = [3, 0, 0, 0, 2, 1, 2, 0, 0, 2, 1, 0, 0, 2, 2, 2, 2];
+    let expected = [3, 0, 0, 0, 2, 1, 2, 0, 0, 2, 1, 0, 0, 2, 2, 2, 2, 2];
     let expected = expected.map(|status| format!("status {status}"));
     assert_eq!(statuses, expected);
     good(at, "assemble a d c");
@@ -602,11 +606,13 @@ fn a_crash_is_reported() {
     good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
     assert!(volume(at, "status a b c").out.contains("  stopped cleanly"));
     let paths = ["a", "b", "c"].map(|name| at.join(name));
-    let crashed = find(&paths, false).unwrap().open().unwrap();
-    for lbn in [0, 800] {
-        block_on(crashed.write(Lbn(lbn), &[7; 4096])).unwrap();
-    }
-    drop(crashed);
+    let crash = || {
+        let crashed = find(&paths, false).unwrap().open().unwrap();
+        for lbn in [0, 800] {
+            block_on(crashed.write(Lbn(lbn), &[7; 4096])).unwrap();
+        }
+    };
+    crash();
     let status = volume(at, "status a b c");
     assert!(
         status.out.contains("was not stopped cleanly"),
@@ -634,6 +640,9 @@ fn a_crash_is_reported() {
     let says = "has been recovered; writes replayed from the journal: 2";
     assert!(assembled.err.contains(says), "{}", assembled.err);
     assert!(!volume(at, "assemble a b c").err.contains("recovered"));
+    crash();
+    let scrubbed = volume(at, "scrub a b c");
+    assert!(scrubbed.err.contains(says), "{}", scrubbed.err);
     let rebuilt = volume(at, "rebuild a b c");
     assert_eq!(rebuilt.status, 0, "{}", rebuilt.err);
     assert!(

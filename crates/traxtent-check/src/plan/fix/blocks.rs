@@ -1,9 +1,9 @@
 //! Fixes of blocks and sectors that are smaller than the physical sectors of the drive.
 
-use super::{COPY_AWAY, FindingContext, note_only};
+use super::{COPY_AWAY, FindingContext, is_recreated, note_only};
 use crate::finding::{Fix, Rule};
 use crate::rules::physical_below;
-use crate::stack::{Kind, Layer};
+use crate::stack::Kind;
 
 /// The size that the fixes give to blocks and to encrypted sectors, in bytes. It is the largest
 /// sector of LUKS2, and the largest block that every kernel mounts on every machine.
@@ -39,29 +39,29 @@ impl FindingContext<'_> {
         physical_below(self.stack, self.id).map_or(BLOCK_BYTES, |(_, bytes)| bytes)
     }
 
-    /// Returns the block size of the file system in the partition if it is smaller than a physical
-    /// sector, so that the file system must be created anew in any case.
-    pub(super) fn too_small_blocks(&self, partition: &Layer) -> Option<u64> {
-        let (id, content) = self.content_of(partition)?;
-        let block = match &content.kind {
-            Kind::Ext(ext) => ext.block_bytes,
-            Kind::Xfs(xfs) => xfs.block_bytes,
-            Kind::Btrfs(btrfs) => btrfs.sector_bytes,
-            _ => return None,
-        };
-        let (_, physical) = physical_below(self.stack, id)?;
-        (block < physical && physical <= BLOCK_BYTES).then_some(block)
-    }
-
     pub(super) fn luks_sector(&self) -> Option<Fix> {
         let Kind::Luks(luks) = &self.layer.kind else {
             return None;
         };
+        let mut here = self.findings.iter().filter(|one| one.layer == self.id);
+        if let Some(first) = here.find(|one| is_recreated(one.rule)) {
+            return Some(note_only(&format!(
+                "the advice for {} recreates it: follow it first, then check again",
+                first.rule.id()
+            )));
+        }
         let rest = self.layer.bytes.saturating_sub(luks.data_start) % BLOCK_BYTES;
         if rest != 0 {
             // cryptsetup: "Data device is not aligned to encryption sector size".
             return Some(note_only(&format!(
                 "cryptsetup refuses sectors of {BLOCK_BYTES} bytes for this length: shrink the file system in the LUKS device by {rest} bytes or more, shorten what the LUKS device lies in by exactly {rest} bytes, then check again"
+            )));
+        }
+        if let Some(content) = self.recreated_in(self.id) {
+            return Some(note_only(&format!(
+                "do not re-encrypt it, because {}: copy the data away, recreate it (`cryptsetup luksFormat --type luks2 --sector-size {BLOCK_BYTES}`), {}, copy the data back",
+                content.reason(),
+                content.anew()
             )));
         }
         let device = self.device_below()?;

@@ -6,7 +6,6 @@
 //! last one moves far enough to make room for the others. Without any space, only the last one has
 //! to become shorter.
 
-use super::blocks::BLOCK_BYTES;
 use super::devices::device;
 use super::space::{SPACE_SECTORS_MIN, gap};
 use super::{FindingContext, contents, note_only};
@@ -23,9 +22,7 @@ impl FindingContext<'_> {
     /// none is found.
     fn common_lines(&self, partition: &Layer) -> Option<CommonLines> {
         let stack = self.stack;
-        let (id, _) = stack
-            .iter()
-            .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
+        let id = self.id_of(partition)?;
         let mut drive = id;
         while matches!(stack.layer(drive).kind, Kind::Partition(_) | Kind::Table(_)) {
             drive = stack.layer(drive).on.first()?.layer;
@@ -64,9 +61,12 @@ impl FindingContext<'_> {
                 "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}{size}, each after a free sector for its own table"
             )));
         }
-        if let Some(block) = self.too_small_blocks(layer) {
+        let content = self.id_of(layer).and_then(|id| self.recreated_in(id));
+        if let Some(content) = content {
             return Some(note_only(&format!(
-                "a move alone would not help, because its file system has blocks of {block} bytes, and the block size cannot be changed: copy the data away, recreate the partition from sector {moved}{size}, create the file system anew with blocks of {BLOCK_BYTES} bytes, copy the data back, check again"
+                "recreate it instead of moving it, because {}: copy the data away, recreate the partition from sector {moved}{size}, {}, copy the data back, check again",
+                content.reason(),
+                content.anew()
             )));
         }
         let device = device(drive);
@@ -208,13 +208,13 @@ impl FindingContext<'_> {
             stack: self.stack,
             id,
             layer,
-            finding: self.finding,
+            ..*self
         };
         let device = at.device_below()?;
         let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
         let mut fix = Fix {
             note: format!(
-                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved; then check again",
+                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved, unless e2fsck has to correct errors: run them again then; then check again",
                 partition.name, ext.version
             ),
             commands: vec![

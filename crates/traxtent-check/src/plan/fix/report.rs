@@ -56,7 +56,12 @@ pub fn keep_first_commands(
         };
         if row.finding.rule != Rule::LuksEnd {
             let below = layers_below(stack, row.finding.layer);
-            if let Some((layer, rule)) = recreated.iter().find(|(layer, _)| below.contains(layer)) {
+            // Encryption in small sectors concerns only what lies in the LUKS device.
+            let comes_first = |(layer, rule): &&(LayerId, &str)| {
+                let is_same = *layer == row.finding.layer;
+                below.contains(layer) && !(is_same && *rule == Rule::LuksSector.id())
+            };
+            if let Some((layer, rule)) = recreated.iter().find(comes_first) {
                 *fix = note_only(&format!(
                     "the advice for {rule} moves or recreates {}: follow it first, then check again",
                     stack.title(*layer)
@@ -97,7 +102,7 @@ pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
     }
 }
 
-/// Returns whether the fix of a finding is to recreate the layer elsewhere, without commands.
+/// Returns whether the fix of a finding is to recreate the layer, without commands.
 fn is_recreation(row: &ReportRow) -> bool {
     let is_place = matches!(
         row.finding.rule,
@@ -109,6 +114,8 @@ fn is_recreation(row: &ReportRow) -> bool {
             | Rule::DataChunk
             | Rule::DataStripe
             | Rule::DataErase
+            | Rule::ChunkSize
+            | Rule::LuksSector
     );
     // At the lowest severity, what lies in the layer is aligned nevertheless.
     let is_wrong = row.finding.severity > Severity::Info;
