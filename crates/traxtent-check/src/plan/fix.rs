@@ -51,6 +51,7 @@ pub fn fix(finding: &Finding, stack: &Stack, findings: &[Finding]) -> Option<Fix
     let mut fix = at
         .first_problem()
         .or_else(|| at.no_larger_blocks())
+        .or_else(|| at.compensated())
         .or_else(|| at.place_first())
         .or_else(|| at.fix())?;
     let is_hybrid = |table: &Table| table.boot_sector == BootSector::Hybrid;
@@ -227,6 +228,17 @@ impl FindingContext<'_> {
                 "name the images of all physical volumes of the group {} together",
                 volume.group
             ))
+        })
+    }
+
+    /// Returns the advice for a misaligned layer whose content is aligned, and for its end.
+    fn compensated(&self) -> Option<Fix> {
+        let here = self.findings.iter();
+        let here = here.filter(|one| one.layer == self.id && is_place(one.rule));
+        let is_compensated = here.map(|one| one.severity).max() == Some(Severity::Info);
+        let is_end = self.finding.rule == Rule::PartitionEnd;
+        (is_compensated && (is_end || is_place(self.finding.rule))).then(|| {
+            note_only("leave it: what lies in it is aligned, and a move would misalign that")
         })
     }
 
@@ -649,10 +661,25 @@ impl FindingContext<'_> {
             _ => String::new(),
         };
         Some(Fix {
-            note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back; if its partition is in the wrong place too, recreate that first instead of moving it".to_owned(),
+            note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back".to_owned(),
             commands: vec![format!("mkfs.xfs -f -s size={BLOCK_BYTES}{stripes} {device}")],
         })
     }
+}
+
+/// Returns whether the findings of a rule are about the place of a partition or of data.
+fn is_place(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::PartitionStart
+            | Rule::PartitionChunk
+            | Rule::PartitionStripe
+            | Rule::PartitionErase
+            | Rule::DataStart
+            | Rule::DataChunk
+            | Rule::DataStripe
+            | Rule::DataErase
+    )
 }
 
 /// Returns whether the usual fix for a rule's findings is to create the layer anew.

@@ -12,7 +12,7 @@ use traxtent_check::drive::StatedDrive;
 use traxtent_check::report::ReportRow;
 use traxtent_check::stack::Kind;
 use traxtent_check::target::{HostPaths, examine_targets};
-use traxtent_check::{Rule, Severity, Stack, findings};
+use traxtent_check::{Layer, LayerId, Rule, Severity, Stack, findings};
 use traxtent_units::Rng;
 
 use crate::gallery::cases::CASES;
@@ -644,10 +644,8 @@ fn luks_below_a_file_system_that_is_created_anew() {
     let small = Image::new(8 * MIB);
     small.run(&mke2fs, &["-q", "-F", "-b", "1024", "@"], "");
     let mut stack = image.stack();
-    let mut layers = stack.iter();
-    let (luks, _) = layers
-        .find(|(_, layer)| matches!(layer.kind, Kind::Luks(_)))
-        .unwrap();
+    let is_luks = |layer: &Layer| matches!(layer.kind, Kind::Luks(_));
+    let luks = LayerId(stack.layers.iter().position(is_luks).unwrap());
     let mut file_system = small.stack().layers.remove(1);
     file_system.on[0].layer = luks;
     file_system.on[0].start = 16 * MIB;
@@ -668,4 +666,26 @@ fn luks_below_a_file_system_that_is_created_anew() {
     }
     let rows = findings(&stack, None, None, &[Rule::FsBlock]);
     assert!(rows.iter().flat_map(commands).next().is_some(), "{rows:#?}");
+}
+
+/// If the content of a misaligned partition is aligned nevertheless, is the partition left where it
+/// is?
+#[test]
+fn a_compensated_start_is_left() {
+    let (sfdisk, cryptsetup) = (testkit::tool!("sfdisk"), testkit::tool!("cryptsetup"));
+    let luks = Image::new(64 * MIB);
+    let format =
+        "luksFormat -q --type luks1 --align-payload 4097 --pbkdf-force-iterations 1000 @ -";
+    let words: Vec<&str> = format.split(' ').collect();
+    luks.run(&cryptsetup, &words, "secret");
+    let image = Image::new(70 * MIB);
+    image.run(&sfdisk, &["-q", "@"], "label: dos\nstart=63,size=131072\n");
+    image.write(63 * 512, &std::fs::read(&luks.path).unwrap());
+    let rows = findings(&image.stack(), None, None, &[]);
+    assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
+    for rule in [Rule::PartitionStart, Rule::PartitionEnd] {
+        let row = rows.iter().find(|row| row.finding.rule == rule).unwrap();
+        let note = &row.fix.as_ref().unwrap().note;
+        assert!(note.starts_with("leave it: "), "{rule:?}: {note}");
+    }
 }

@@ -234,7 +234,7 @@ fn hint(refusal: &Refusal) -> &'static str {
             "; if the volume is being served, use its control socket, or stop the server first"
         }
         Refusal::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
-            "; use sudo, or run as a user who may write it (or read it, for verbs that only read)"
+            "; use sudo, or run as a user with access to it"
         }
         _ => "",
     }

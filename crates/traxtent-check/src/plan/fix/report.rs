@@ -1,7 +1,7 @@
 //! The fixes of a whole report: commands that would interfere with each other, and repeated notes.
 
-use super::note_only;
 use super::tables::is_about_table;
+use super::{is_place, note_only};
 use crate::finding::{Rule, Severity};
 use crate::report::ReportRow;
 use crate::stack::{Kind, LayerId, Stack};
@@ -104,23 +104,12 @@ pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
 
 /// Returns whether the fix of a finding is to recreate the layer, without commands.
 fn is_recreation(row: &ReportRow) -> bool {
-    let is_place = matches!(
-        row.finding.rule,
-        Rule::PartitionStart
-            | Rule::PartitionChunk
-            | Rule::PartitionStripe
-            | Rule::PartitionErase
-            | Rule::DataStart
-            | Rule::DataChunk
-            | Rule::DataStripe
-            | Rule::DataErase
-            | Rule::ChunkSize
-            | Rule::LuksSector
-    );
+    let rule = row.finding.rule;
+    let is_recreated = is_place(rule) || matches!(rule, Rule::ChunkSize | Rule::LuksSector);
     // At the lowest severity, what lies in the layer is aligned nevertheless.
     let is_wrong = row.finding.severity > Severity::Info;
     let has_advice = row.fix.as_ref().is_some_and(|fix| fix.commands.is_empty());
-    is_place && is_wrong && has_advice
+    is_recreated && is_wrong && has_advice
 }
 
 /// Returns the drives at or below a layer.
