@@ -267,7 +267,7 @@ fn pulled_under_a_scrub() {
         let ended = served.ended();
         let error = ended.error.clone().unwrap_or_default();
         assert!(
-            !ended.done && error.contains(&format!("member {member} is missing")),
+            !ended.done && error.contains(&format!("member {member} has failed")),
             "seed {seed}: {ended:?}"
         );
         assert_eq!(ended.wrong_rows, 0, "seed {seed}");
