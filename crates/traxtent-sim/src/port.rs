@@ -5,13 +5,13 @@
 //! `traxtent_server::serve`. Its behaviour depends only on the requests and their arrival times.
 //! Simulating a served drive's log therefore gives the same completions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 
 use traxtent_model::disk::{self, Disk, DiskError, Media};
 use traxtent_model::drive::{Candidate, Completion, Drive, RequestError, Schedule};
 use traxtent_model::profile::Scheduler;
-use traxtent_units::{SimTime, Span};
+use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::Arrival;
 
 /// The device behind a port: a drive, or a disk, which is a drive with data.
@@ -50,9 +50,67 @@ pub struct DriveQueue<U: QueuedDevice> {
     unit: U,
     depth: usize,
     schedule: Schedule,
-    queue: VecDeque<(Arrival, U::Payload)>,
+    queue: HostQueue<U::Payload>,
     /// The requests at the drive, by the drive's tags.
     sent: Vec<(u64, Arrival)>,
+}
+
+/// The requests in the host's queue, each with its payload. The queue can be long, so policies that
+/// order by LBN search it instead of scanning it.
+#[derive(Clone, Debug)]
+enum HostQueue<P> {
+    InOrder(VecDeque<(Arrival, P)>),
+    /// The requests by first sector and number of arrival, and the number of the next one.
+    ByLbn(BTreeMap<(Lbn, u64), (Arrival, P)>, u64),
+}
+
+impl<P> HostQueue<P> {
+    fn new(scheduler: Scheduler) -> HostQueue<P> {
+        match scheduler {
+            Scheduler::Sstf | Scheduler::Look | Scheduler::CLook => {
+                HostQueue::ByLbn(BTreeMap::new(), 0)
+            }
+            Scheduler::Fcfs | Scheduler::Sptf | Scheduler::AgedSptf { .. } => {
+                HostQueue::InOrder(VecDeque::new())
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            HostQueue::InOrder(requests) => requests.len(),
+            HostQueue::ByLbn(requests, _) => requests.len(),
+        }
+    }
+
+    fn push(&mut self, arrival: Arrival, payload: P) {
+        match self {
+            HostQueue::InOrder(requests) => requests.push_back((arrival, payload)),
+            HostQueue::ByLbn(requests, next) => {
+                requests.insert((arrival.request.lbn, *next), (arrival, payload));
+                *next += 1;
+            }
+        }
+    }
+
+    /// Removes the request that `schedule` chooses; `None` if nothing waits.
+    fn pop(&mut self, schedule: &Schedule, now: SimTime) -> Option<(Arrival, P)> {
+        match self {
+            HostQueue::InOrder(requests) => {
+                let waiting = requests.iter().map(|(arrival, _)| Candidate {
+                    lbn: arrival.request.lbn,
+                    end: arrival.request.end(),
+                    arrived: arrival.at,
+                });
+                let index = schedule.pick(now, waiting, |_| Span::ZERO)?;
+                requests.remove(index)
+            }
+            HostQueue::ByLbn(requests, _) => {
+                let key = schedule.pick_by_lbn(requests)?;
+                requests.remove(&key)
+            }
+        }
+    }
 }
 
 /// A request that the drive refused.
@@ -72,14 +130,23 @@ impl<U: QueuedDevice> DriveQueue<U> {
             unit,
             depth,
             schedule: Schedule::new(Scheduler::Fcfs),
-            queue: VecDeque::new(),
+            queue: HostQueue::new(Scheduler::Fcfs),
             sent: Vec::new(),
         }
     }
 
     /// Orders the host's queue by `scheduler`, with at most `depth` requests at the drive: at least
     /// one, and no more than before this call.
+    ///
+    /// # Panics
+    /// Panics if requests wait in the queue.
     pub fn set_queue(&mut self, scheduler: Scheduler, depth: u32) {
+        assert_eq!(
+            self.waiting(),
+            0,
+            "the queue is set up before the first request"
+        );
+        self.queue = HostQueue::new(scheduler);
         self.schedule = Schedule::new(scheduler);
         self.depth = (depth as usize).min(self.depth).max(1);
     }
@@ -109,12 +176,12 @@ impl<U: QueuedDevice> DriveQueue<U> {
         arrival: Arrival,
         payload: U::Payload,
     ) -> Result<(), Refused<U::Error>> {
-        if self.queue.is_empty() && self.has_room() {
+        if self.waiting() == 0 && self.has_room() {
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
             return self.send(arrival.at, arrival, payload);
         }
-        self.queue.push_back((arrival, payload));
+        self.queue.push(arrival, payload);
         self.dispatch(arrival.at)
     }
 
@@ -175,17 +242,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
     /// Returns the queued request that the drive refused.
     #[inline]
     pub fn dispatch(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
-        while self.has_room() && !self.queue.is_empty() {
-            let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
-                lbn: arrival.request.lbn,
-                end: arrival.request.end(),
-                arrived: arrival.at,
-            });
-            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else {
-                break;
-            };
-            let taken = self.queue.remove(index);
-            let (arrival, payload) = taken.expect("the schedule picks one that waits");
+        while self.has_room()
+            && let Some((arrival, payload)) = self.queue.pop(&self.schedule, now)
+        {
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
             self.send(now, arrival, payload)?;

@@ -164,7 +164,7 @@ impl Host {
     /// drive.
     ///
     /// # Panics
-    /// Panics if the drive does not exist.
+    /// Panics if the drive does not exist, or if requests wait for it.
     pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
         self.ports[drive].set_queue(scheduler, depth);
         self

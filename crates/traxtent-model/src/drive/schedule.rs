@@ -1,5 +1,7 @@
 //! The choice of the waiting request to serve next, in a drive's own queue or in a host's queue.
 
+use std::collections::BTreeMap;
+
 use crate::profile::Scheduler;
 use traxtent_units::{Lbn, SimTime, Span};
 
@@ -93,6 +95,27 @@ impl Schedule {
         Some(picked)
     }
 
+    /// Returns the key of the request to serve next among requests ordered by first sector and then
+    /// by number of arrival: the same request as [`Schedule::pick`], without a scan. Returns `None`
+    /// if nothing waits, or if the policy does not order by LBN.
+    pub fn pick_by_lbn<T>(&self, waiting: &BTreeMap<(Lbn, u64), T>) -> Option<(Lbn, u64)> {
+        let last = (self.last, 0);
+        let up = || Some(*waiting.range(last..).next()?.0);
+        let down = || Some(*waiting.range(..last).next_back()?.0);
+        match self.policy {
+            Scheduler::Fcfs | Scheduler::Sptf | Scheduler::AgedSptf { .. } => None,
+            Scheduler::CLook => up().or_else(|| Some(*waiting.first_key_value()?.0)),
+            Scheduler::Look if self.upward => up().or_else(down),
+            Scheduler::Look => down().or_else(up),
+            Scheduler::Sstf => {
+                // Of the requests at one LBN, the first to arrive comes first.
+                let down = down().and_then(|(lbn, _)| Some(*waiting.range((lbn, 0)..).next()?.0));
+                let nearest = up().into_iter().chain(down);
+                nearest.min_by_key(|(lbn, number)| (lbn.0.abs_diff(self.last.0), *number))
+            }
+        }
+    }
+
     /// Records that `[lbn, end)` is being served, whether it was picked or was the only request.
     /// Distances and the direction of elevators depend on it. As in DiskSim (`disksim_ioqueue.c`),
     /// elevators continue from the beginning of the request, so sectors that were just read can be
@@ -109,5 +132,47 @@ impl Schedule {
     /// The LBN after the last request served; 0 before the first.
     pub(super) fn last_end(&self) -> Lbn {
         self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traxtent_units::Rng;
+
+    /// Do the search by LBN and the scan choose the same request, including among requests at one
+    /// LBN and at the same distance in both directions?
+    #[test]
+    fn the_search_chooses_as_the_scan_does() {
+        for policy in [Scheduler::Sstf, Scheduler::CLook, Scheduler::Look] {
+            for seed in 0..200 {
+                let mut rng = Rng::new(seed);
+                let mut schedule = Schedule::new(policy);
+                let mut in_order: Vec<(Lbn, u64)> = Vec::new();
+                let mut by_lbn = BTreeMap::new();
+                for number in 0..100 {
+                    // Few LBNs, so that ties are frequent.
+                    let key = (Lbn(rng.below(24)), number);
+                    in_order.push(key);
+                    by_lbn.insert(key, ());
+                    if rng.chance(0.3) {
+                        continue;
+                    }
+                    let end = |lbn: Lbn| Lbn(lbn.0 + 1 + lbn.0 % 3);
+                    let waiting = in_order.iter().map(|&(lbn, _)| Candidate {
+                        lbn,
+                        end: end(lbn),
+                        arrived: SimTime::ZERO,
+                    });
+                    let index = schedule.pick(SimTime::ZERO, waiting, |_| Span::ZERO);
+                    let scanned = index.map(|index| in_order.remove(index));
+                    let found = schedule.pick_by_lbn(&by_lbn);
+                    assert_eq!(found, scanned, "seed {seed}, {policy}, request {number}");
+                    let (lbn, number) = scanned.unwrap();
+                    by_lbn.remove(&(lbn, number));
+                    schedule.serve(lbn, end(lbn));
+                }
+            }
+        }
     }
 }
