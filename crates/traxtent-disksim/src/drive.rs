@@ -17,6 +17,15 @@ use traxtent_model::profile::{
 /// The longest duration that a parameter may have, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
+/// The required parameters of a `dm_disk` block.
+const MODEL_KEYS: &[&str] = &[
+    "Number of data surfaces",
+    "Number of cylinders",
+    "Block count",
+    "Layout Model",
+    "Mechanical Model",
+];
+
 /// Milliseconds per sector on the bus to which a disk is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct BusTimes {
@@ -115,6 +124,9 @@ pub(super) fn model_profile(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
+    if model.kind == "dm_disk" {
+        model.require_keys(MODEL_KEYS)?;
+    }
     let imported = disk_geometry(model, sources)?;
     warnings.extend(
         imported
@@ -193,6 +205,7 @@ fn mechanics(
             block.kind
         )));
     }
+    block.require_keys(&["Seek type", "Rotation speed (in rpms)"])?;
     warn_of_missing(block, MECHANICS_REQUIRED, warnings);
     match block.get_str("Access time type")? {
         Some("trackSwitchPlusRotation") | None => {}

@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use lexer::{Lexeme, Lexer, Token, join};
+use traxtent_model::profile::nearest_name;
 
 /// The maximum depth to which blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
@@ -327,6 +328,37 @@ impl Block {
             .ok_or_else(|| self.error(format!("{} has no \"{key}\"", self.kind)))
     }
 
+    /// Checks that required keys are present. The error names all missing ones, and the keys that
+    /// may be misspellings of them.
+    ///
+    /// # Errors
+    /// Returns an error if keys are missing.
+    pub(super) fn require_keys(&self, keys: &[&str]) -> Result<(), ParamError> {
+        let is_missing = |key: &&&str| self.params.iter().all(|param| param.key != **key);
+        let missing: Vec<&str> = keys.iter().filter(is_missing).copied().collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = missing.iter().map(|key| format!("\"{key}\"")).collect();
+        let others = || {
+            let own = self.params.iter().map(|param| param.key.as_str());
+            own.filter(|own| !keys.contains(own))
+        };
+        let hints = missing.iter().filter_map(|key| {
+            let near = nearest_name(key, others())?;
+            let place = self.place_of(near);
+            Some(format!(
+                "; is \"{near}\" ({place}) a misspelling of \"{key}\"?"
+            ))
+        });
+        Err(self.error(format!(
+            "{} has no {}{}",
+            self.kind,
+            named.join(", no "),
+            hints.collect::<String>()
+        )))
+    }
+
     /// Returns a whole number, if the key is present.
     ///
     /// # Errors
@@ -543,6 +575,31 @@ impl Parser<'_> {
             .error(format!("expected \"{wanted}\", found {}", self.next.show())))
     }
 
+    /// Takes the comma after an item of `this`, which began at `at`, unless its end follows.
+    fn separator(&mut self, end: u8, this: &str, at: &Lexeme) -> Result<(), ParamError> {
+        if self.is(b',') {
+            self.take()?;
+        } else if !self.is(end) {
+            let (end, found) = (char::from(end), self.next.show());
+            let error = self
+                .next
+                .error(format!("expected \",\" or \"{end}\", found {found}"));
+            return Err(self.still_open(error, this, at));
+        }
+        Ok(())
+    }
+
+    /// Adds to an error in the text that the block or list around it has not ended, because its end
+    /// may be missing.
+    fn still_open(&self, error: ParamError, this: &str, at: &Lexeme) -> ParamError {
+        if self.lexer.include_failed() {
+            return error;
+        }
+        let (problem, file, line) = (&error.problem, &at.file, at.line);
+        let problem = format!("{problem}; {this} at {file}:{line} is still open");
+        ParamError { problem, ..error }
+    }
+
     fn word(&mut self, what: &str) -> Result<(String, Lexeme), ParamError> {
         let at = self.take()?;
         match &at.token {
@@ -554,8 +611,8 @@ impl Parser<'_> {
     fn entry(&mut self, document: &Document) -> Result<Entry, ParamError> {
         let (first, at) = self.word("a block, \"instantiate\", \"topology\" or \"source\"")?;
         if first == "instantiate" {
-            self.expect(b'[')?;
-            let list = self.list()?;
+            let opening = self.expect(b'[')?;
+            let list = self.list(&opening)?;
             let names = list
                 .iter()
                 .map(|node| node.str().map(str::to_string))
@@ -619,6 +676,7 @@ impl Parser<'_> {
         name: Option<String>,
         at: &Lexeme,
     ) -> Result<Block, ParamError> {
+        let this = format!("the block {}", name.as_deref().unwrap_or(&kind));
         let mut block = Block {
             kind,
             name,
@@ -627,15 +685,24 @@ impl Parser<'_> {
             params: Vec::new(),
         };
         let mut keys_seen = std::collections::BTreeSet::new();
+        let mut before: Option<Rc<Node>> = None;
         self.enter(at)?;
         while !self.is(b'}') {
-            let at = self.next.clone();
-            let keys = self.keys()?;
-            self.expect(b'=')?;
+            let key_at = self.next.clone();
+            let keys = self.keys();
+            let keys = keys.map_err(|error| self.still_open(error, &this, at))?;
+            if !self.is(b'=')
+                && let Some(problem) = decimal_comma(before.as_deref(), &keys, &key_at)
+            {
+                return Err(key_at.error(problem));
+            }
+            let equals = self.expect(b'=');
+            equals.map_err(|error| self.still_open(error, &this, at))?;
             let node = Rc::new(self.value()?);
+            before = Some(node.clone());
             for key in keys {
                 if !keys_seen.insert(key.clone()) {
-                    return Err(at.error(format!("\"{key}\" is given twice")));
+                    return Err(key_at.error(format!("\"{key}\" is given twice")));
                 }
                 block.params.push(Param {
                     key,
@@ -643,9 +710,7 @@ impl Parser<'_> {
                     used: Cell::new(false),
                 });
             }
-            if !self.is(b'}') {
-                self.expect(b',')?;
-            }
+            self.separator(b'}', &this, at)?;
         }
         self.take()?;
         self.depth -= 1;
@@ -656,8 +721,8 @@ impl Parser<'_> {
     /// value.
     fn keys(&mut self) -> Result<Vec<String>, ParamError> {
         if self.is(b'[') {
-            self.take()?;
-            let list = self.list()?;
+            let at = self.take()?;
+            let list = self.list(&at)?;
             return list
                 .iter()
                 .map(|node| node.str().map(str::to_string))
@@ -676,7 +741,7 @@ impl Parser<'_> {
         if self.is(b'[') {
             let at = self.take()?;
             self.enter(&at)?;
-            let list = self.list()?;
+            let list = self.list(&at)?;
             self.depth -= 1;
             return Ok(Node {
                 value: Value::List(list),
@@ -701,9 +766,9 @@ impl Parser<'_> {
                 self.take()?;
                 Value::Block(Rc::new(self.block(word, Some(name), &at)?))
             } else {
-                self.expect(b'[')?;
+                let opening = self.expect(b'[')?;
                 self.enter(&at)?;
-                let children = self.list()?;
+                let children = self.list(&opening)?;
                 self.depth -= 1;
                 Value::Device {
                     kind: word,
@@ -722,9 +787,13 @@ impl Parser<'_> {
     }
 
     /// Parses the items of a list, after the opening bracket.
-    fn list(&mut self) -> Result<Vec<Node>, ParamError> {
+    fn list(&mut self, opening: &Lexeme) -> Result<Vec<Node>, ParamError> {
+        const THIS: &str = "the list";
         let mut out = Vec::new();
         while !self.is(b']') {
+            if self.next.token == Token::End {
+                return self.separator(b']', THIS, opening).map(|()| out);
+            }
             let node = self.value()?;
             if self.next.token == Token::Range {
                 self.take()?;
@@ -745,9 +814,7 @@ impl Parser<'_> {
             } else {
                 out.push(node);
             }
-            if !self.is(b']') {
-                self.expect(b',')?;
-            }
+            self.separator(b']', THIS, opening)?;
         }
         self.take()?;
         Ok(out)
@@ -762,6 +829,16 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the problem if a key is the rest of a number with a decimal comma, such as the `5` of
+/// `0,5`. `before` is the value before the comma.
+fn decimal_comma(before: Option<&Node>, keys: &[String], at: &Lexeme) -> Option<String> {
+    let before = before.filter(|node| node.line == at.line)?;
+    let Value::Int(whole) = before.value else {
+        return None;
+    };
+    traxtent_units::decimal_comma(&format!("= {whole},{}", keys.first()?))
 }
 
 /// Returns a word as a number if it is one, otherwise as a string.

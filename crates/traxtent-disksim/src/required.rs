@@ -83,6 +83,18 @@ pub(super) const QUEUEING: &str = "Use queueing in subsystem";
 /// The required parameters of a `disksim_iodriver` block that affect a simulation in DiskSim.
 pub(super) const DRIVER_REQUIRED: &[Required] = &[(QUEUEING, "0"), ("Scheduler", "FCFS")];
 
+/// The required parameter of a `disksim_pf` block that affects a synthetic workload in DiskSim and
+/// has no neutral value.
+pub(super) const PROCESSES_REQUIRED: &[Required] = &[("Number of processors", "1")];
+
+/// The required parameters of a `disksim_synthio` block that affect a simulation in DiskSim. The
+/// import refuses a block without the others.
+pub(super) const SYNTHIO_REQUIRED: &[Required] = &[
+    ("System call/return with each request", "0"),
+    ("Think time from call to request", "0"),
+    ("Think time from request to return", "0"),
+];
+
 /// The required parameters of a `disksim_ioqueue` block that affect a simulation in DiskSim. The
 /// others refine policies and schemes that are not modelled.
 pub(super) const QUEUE_REQUIRED: &[Required] = &[

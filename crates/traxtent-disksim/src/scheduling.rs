@@ -3,7 +3,7 @@
 //! The names and numbers are those of `disksim_ioqueue.h` in DiskSim 4.0. A policy that is not
 //! modelled is replaced by the nearest one that is: FCFS, SSTF, LOOK, C-LOOK, SPTF or aged SPTF.
 
-use super::params::{Block, ParamError, not_modelled};
+use super::params::{Block, Node, ParamError, not_modelled};
 use super::required::{QUEUE_REQUIRED, warn_of_missing};
 use traxtent_model::profile::Scheduler;
 
@@ -92,30 +92,21 @@ const fn nearest(name: &'static str, model: Model, difference: &'static str) -> 
 }
 
 /// Names of policies in textbooks, with the number of DiskSim's policy.
-const TEXTBOOK_NAMES: [(&str, usize); 4] = [("fifo", 1), ("scan", 2), ("cscan", 3), ("clook", 3)];
+const TEXTBOOK_NAMES: [(&str, usize); 6] = [
+    ("fifo", 1),
+    ("scan", 2),
+    ("look", 2),
+    ("cscan", 3),
+    ("clook", 3),
+    ("agedsptf", 14),
+];
 
 /// Returns a hint at the scheduler that models a policy of DiskSim, such as `look (DiskSim's
 /// ELEVATOR_LBN, policy 2)`. The policy is given by its number or its name, of which the ending
 /// such as `_LBN` can be missing, or by the name that textbooks use. There is none for the queue of
 /// a host if the policy needs to know where the heads are.
 pub fn scheduler_hint(policy: &str, is_host: bool) -> Option<String> {
-    let letters = |text: &str| {
-        let letters = text.chars().filter(char::is_ascii_alphanumeric);
-        letters.collect::<String>().to_ascii_lowercase()
-    };
-    let given = letters(policy);
-    let textbook = TEXTBOOK_NAMES.iter().find(|(name, _)| *name == given);
-    let begins = |policy: &Policy| {
-        let (stem, _) = policy.name.rsplit_once('_').unwrap_or((policy.name, ""));
-        given == letters(policy.name) || given == letters(stem)
-    };
-    let number = match given.parse() {
-        Ok(number) => number,
-        Err(_) => match textbook {
-            Some((_, number)) => *number,
-            None => 1 + POLICIES.iter().position(begins)?,
-        },
-    };
+    let number = number_of(policy)?;
     let Policy {
         name,
         model,
@@ -135,6 +126,27 @@ pub fn scheduler_hint(policy: &str, is_host: bool) -> Option<String> {
     Some(format!(
         "{scheduler} ({relation}DiskSim's {name}, policy {number})"
     ))
+}
+
+/// Returns the number of a policy that is given by its number or by one of its names.
+fn number_of(policy: &str) -> Option<usize> {
+    let letters = |text: &str| {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.collect::<String>().to_ascii_lowercase()
+    };
+    let given = letters(policy);
+    let textbook = TEXTBOOK_NAMES.iter().find(|(name, _)| *name == given);
+    let begins = |policy: &Policy| {
+        let (stem, _) = policy.name.rsplit_once('_').unwrap_or((policy.name, ""));
+        given == letters(policy.name) || given == letters(stem)
+    };
+    match given.parse() {
+        Ok(number) => Some(number),
+        Err(_) => match textbook {
+            Some((_, number)) => Some(*number),
+            None => Some(1 + POLICIES.iter().position(begins)?),
+        },
+    }
 }
 
 /// The owner of a queue.
@@ -210,6 +222,22 @@ pub(super) fn origin_of_replacement(queue: &Block, owner: QueueOwner) -> Option<
 /// Returns the policy to use. If it differs from the one in the file, also returns an explanation
 /// that names both.
 fn modelled(queue: &Block, owner: QueueOwner) -> Result<(Scheduler, Option<String>), ParamError> {
+    if let Some(Ok(name)) = queue.get(POLICY).map(Node::str) {
+        let known = number_of(name).and_then(|number| {
+            let policy = POLICIES.get(number.checked_sub(1)?)?;
+            Some(format!("{} is {number}", policy.name))
+        });
+        let hint = known.unwrap_or_else(|| {
+            let [first, .., last] = &POLICIES;
+            let count = POLICIES.len();
+            format!(
+                "the numbers are 1 ({}) to {count} ({})",
+                first.name, last.name
+            )
+        });
+        let problem = format!("{POLICY}: \"{name}\" is not the number of a policy; {hint}");
+        return Err(queue.require(POLICY)?.error(problem));
+    }
     let number = queue
         .get_bounded(POLICY, 1, POLICIES.len() as u32)?
         .unwrap_or(1);

@@ -1,18 +1,34 @@
 //! The synthetic workload (`disksim_synthio`) of a DiskSim parameter file.
 
-use super::params::{Block, Document, Node, ParamError};
+use super::ignored::GENERATOR_KEYS;
+use super::params::{Block, Document, Node, ParamError, in_key};
+use super::required::{PROCESSES_REQUIRED, SYNTHIO_REQUIRED, warn_of_missing};
 use super::synthio_places::SynthioPlaces;
 use std::rc::Rc;
 use traxtent_units::{Count, SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec};
 
+/// The required parameters of a `disksim_synthio` block without which there is no workload.
+const KEYS: &[&str] = &[
+    "Number of I/O requests to generate",
+    "Maximum time of trace generated",
+    "Generators",
+];
+
+/// The greatest sum of probabilities of which one draw decides, with room for rounding.
+const SUM_MAX: f64 = 1.0 + 1e-9;
+/// A message shows a sum in steps of 1 divided by this.
+const SUM_SHOWN: f64 = 1e6;
+
 /// A function that returns the numbers of the devices to which a name refers.
 pub(super) type Devices<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
-/// Returns the synthetic workload of a file and the places of its parameters, if it has one.
+/// Returns the synthetic workload of a file and the places of its parameters, if it has one. Adds
+/// warnings about missing parameters and about probabilities whose sum exceeds 1.
 pub(super) fn load(
     document: &Document,
     devices: &Devices<'_>,
+    warnings: &mut Vec<String>,
 ) -> Result<Option<(SynthioSpec, SynthioPlaces)>, ParamError> {
     let Some(block) = document
         .blocks()
@@ -20,17 +36,30 @@ pub(super) fn load(
     else {
         return Ok(None);
     };
+    block.require_keys(KEYS)?;
     let process_flow = document.blocks().find(|block| block.kind == "disksim_pf");
     let processors = match process_flow {
-        Some(flow) => flow
-            .get_bounded("Number of processors", 1u32, 1 << 16)?
-            .unwrap_or(1),
-        None => 1,
+        Some(flow) => {
+            warn_of_missing(flow, PROCESSES_REQUIRED, warnings);
+            let stated = flow.get_bounded("Number of processors", 1u32, 1 << 16)?;
+            stated.unwrap_or(1)
+        }
+        None => {
+            warnings.push(format!(
+                "{}:{}: there is no disksim_pf block, which DiskSim requires for a synthetic \
+                 workload; 1 processor is used",
+                block.file, block.line
+            ));
+            1
+        }
     };
     let mut generators = Vec::new();
     for node in block.require_list("Generators")? {
-        generators.push(generator(node.block()?, devices)?);
+        let block = in_key("Generators", node.block())?;
+        generators.push(generator(block, devices)?);
+        warn_of_sums(block, warnings);
     }
+    warn_of_missing(block, SYNTHIO_REQUIRED, warnings);
     let system_calls = match block.get_int("System call/return with each request")? {
         Some(0) | None => None,
         Some(_) => Some((
@@ -61,11 +90,13 @@ pub(super) fn load(
 }
 
 fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, ParamError> {
+    block.require_keys(GENERATOR_KEYS)?;
     let mut numbers = Vec::new();
     for node in block.require_list("devices")? {
         numbers.extend_from_slice(&devices(node)?);
     }
     let probability = |key: &str| block.require_f64(key);
+    let distribution = |key: &str| in_key(key, distribution(block.require(key)?));
     Ok(SynthioGenerator {
         devices: numbers,
         device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,
@@ -75,13 +106,36 @@ fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, P
         read: probability("Probability of read access")?,
         critical: probability("Probability of time-critical request")?,
         limited: probability("Probability of time-limited request")?,
-        limits: distribution(block.require("Time-limited think times")?)?,
-        general: distribution(block.require("General inter-arrival times")?)?,
-        sequential_gaps: distribution(block.require("Sequential inter-arrival times")?)?,
-        local_gaps: distribution(block.require("Local inter-arrival times")?)?,
-        distances: distribution(block.require("Local distances")?)?,
-        sizes: distribution(block.require("Sizes")?)?,
+        limits: distribution("Time-limited think times")?,
+        general: distribution("General inter-arrival times")?,
+        sequential_gaps: distribution("Sequential inter-arrival times")?,
+        local_gaps: distribution("Local inter-arrival times")?,
+        distances: distribution("Local distances")?,
+        sizes: distribution("Sizes")?,
     })
+}
+
+/// Adds a warning for each pair of probabilities of which one draw decides, if their sum exceeds 1.
+/// DiskSim accepts them: the second is then the rest that the first leaves.
+fn warn_of_sums(block: &Block, warnings: &mut Vec<String>) {
+    for [first, second] in [
+        ["sequential access", "local access"],
+        ["time-critical request", "time-limited request"],
+    ] {
+        let [first, second] = [first, second].map(|of| format!("Probability of {of}"));
+        let (Some(one), Some(other)) = (block.number(&first), block.number(&second)) else {
+            continue;
+        };
+        let sum = one + other;
+        if sum > SUM_MAX {
+            let shown = (sum * SUM_SHOWN).round() / SUM_SHOWN;
+            warnings.push(format!(
+                "{}: \"{first}\" = {one} and \"{second}\" = {other} sum to {shown}; as in \
+                 DiskSim, the second is only what the first leaves of 1",
+                block.place_of(&second)
+            ));
+        }
+    }
 }
 
 fn distribution(node: &Node) -> Result<Distribution, ParamError> {

@@ -130,7 +130,7 @@ pub fn load_system(
     let (host_scheduler, queueing_in_disks) = loader.driver()?;
     loader.state_host(&mut disks, host_scheduler, queueing_in_disks);
     let synthio = if only.is_none() {
-        synthio::load(&document, &|name| names.numbers(name))?
+        synthio::load(&document, &|name| names.numbers(name), &mut loader.warnings)?
     } else {
         None
     };
@@ -575,6 +575,7 @@ impl<'a> Loader<'a> {
         let (mut arrays, mut plain) = (Vec::new(), None);
         let organizations = self.document.blocks();
         for block in organizations.filter(|block| block.kind == "disksim_logorg") {
+            require_organization(block)?;
             let mode = block.require("Addressing mode")?;
             let members = block.require_list("devices")?;
             if block.get_str("Redundancy scheme")? == Some("Noredun") {
@@ -657,6 +658,7 @@ impl<'a> Loader<'a> {
             .blocks()
             .filter(|block| block.kind == "disksim_logorg")
         {
+            require_organization(block)?;
             match rearranging(block)? {
                 Some(_) if is_partial => continue,
                 Some(error) => return Err(error),
@@ -698,6 +700,24 @@ fn listed(names: &[impl AsRef<str>]) -> String {
         ""
     };
     shown.collect::<Vec<_>>().join(", ") + more
+}
+
+/// Checks that an organization has the parameters that it needs.
+fn require_organization(block: &Block) -> Result<(), ParamError> {
+    let is = |key, value| block.get_str(key).is_ok_and(|found| found == Some(value));
+    let mut keys = vec![
+        "Addressing mode",
+        "Distribution scheme",
+        "Redundancy scheme",
+        "devices",
+    ];
+    if is("Distribution scheme", "Striped") && !is("Addressing mode", "Parts") {
+        keys.push("Stripe unit");
+        if is("Redundancy scheme", "Parity_rotated") {
+            keys.extend(["Parity rotation type", "Parity stripe unit"]);
+        }
+    }
+    block.require_keys(&keys)
 }
 
 /// Returns the error for an organization that changes addresses; `None` if it does not.

@@ -311,8 +311,33 @@ impl SimulationRun {
                 let of_block = || system?.synthio_request_error(&error);
                 at(placed.or_else(of_block), &error)
             })?;
-        let idle = source.idle_generators();
-        if summary.is_some() && idle > 0 {
+        if summary.is_some() {
+            self.note_end(spec, &source, observer);
+        }
+        Ok(summary)
+    }
+
+    /// Notes why a synthetic workload has issued fewer requests than it states.
+    fn note_end(&self, spec: &SynthioSpec, source: &Synthio, observer: &dyn Observer) {
+        if source.ended_by_time() {
+            observer.note(&format!(
+                "{}: the synthetic workload ended at its time limit of {} s (Maximum time of trace \
+                 generated), before its {}",
+                self.machine.target,
+                spec.time.as_ms() / 1e3,
+                Count(spec.count, "request")
+            ));
+        }
+        let (idle, unissued) = (source.idle_generators(), source.unissued());
+        if !source.ended_by_time() && unissued > idle as u64 {
+            observer.note(&format!(
+                "{}: {unissued} of the {} were drawn but not issued: as in DiskSim, the workload \
+                 ends when all are drawn and a generator would draw another",
+                self.machine.target,
+                Count(spec.count, "request")
+            ));
+        }
+        if idle > 0 {
             observer.note(&format!(
                 "{}: {idle} of {} never issued a request: the others kept the processors, as in \
                  DiskSim",
@@ -320,7 +345,6 @@ impl SimulationRun {
                 Count(spec.generators.len(), "generator")
             ));
         }
-        Ok(summary)
     }
 
     /// Simulates a trace, and returns whether its arrivals do not wait for completions.

@@ -9,7 +9,7 @@
 //!   `statistics`, the module `stats` summarizes times.
 //! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of
 //!   revolutions. [`system_message`] is the text of an operating system's error. [`Count`] is a
-//!   number with its noun, for messages.
+//!   number with its noun, for messages. [`decimal_comma`] explains numbers such as `0,5`.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
@@ -19,6 +19,7 @@
 
 pub mod byte_size;
 mod count;
+mod decimal;
 pub mod intervals;
 pub mod request;
 mod rng;
@@ -28,6 +29,7 @@ mod system;
 pub mod turns;
 
 pub use count::Count;
+pub use decimal::decimal_comma;
 pub use rng::Rng;
 pub use system::system_message;
 

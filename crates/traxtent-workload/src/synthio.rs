@@ -282,6 +282,21 @@ impl Synthio {
         self.runnable.iter().filter(waits).count()
     }
 
+    /// Returns the number of requests that the generators made but did not issue before the
+    /// workload ended; 0 before its end. They count towards [`SynthioSpec::count`], as in DiskSim.
+    pub fn unissued(&self) -> u64 {
+        if self.stopped {
+            self.generated - self.tag
+        } else {
+            0
+        }
+    }
+
+    /// Returns whether the workload ended at [`SynthioSpec::time`], before all requests were made.
+    pub fn ended_by_time(&self) -> bool {
+        self.stopped && self.generated < self.count
+    }
+
     /// Assigns the next runnable process to a processor, which becomes idle if there is none.
     fn dispatch(&mut self, processor: usize, now: SimTime) {
         let process = self.runnable.pop_front();

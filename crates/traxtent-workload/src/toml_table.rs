@@ -5,6 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::spec::{
     GRAMMAR_VERSION, StartAlignment, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadSpec,
 };
+use traxtent_units::decimal_comma;
 
 impl WorkloadSpec {
     /// Reads a TOML table: `kind`, optionally `grammar`, and the keys of
@@ -35,10 +36,12 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     };
     let refused = |offset, message| at(offset, WorkloadProblem::Toml { message });
     let table = DeTable::parse(text).map_err(|error| {
-        refused(
-            error.span().map_or(0, |span| span.start),
-            error.message().to_owned(),
-        )
+        let offset = error.span().map_or(0, |span| span.start);
+        let comma = text
+            .lines()
+            .nth(line(text, offset) - 1)
+            .and_then(decimal_comma);
+        refused(offset, comma.unwrap_or_else(|| error.message().to_owned()))
     })?;
 
     let mut kind = None;

@@ -187,7 +187,8 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].slips = vec![80],
-            "zone 0: slips is 80, but must be in 0..=79",
+            "zone 0: the slip 80 is beyond the 80 sectors, which follow from cylinders, surfaces and \
+             sectors per track; remove such slips if you changed one of these",
         ),
         (
             |s| s.zones[0].slips = vec![5, 5],

@@ -49,6 +49,7 @@ pub(super) struct DiskSimZone {
 }
 
 pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {
+    layout.require_keys(&["LBN-to-PBN mapping scheme", "Sparing scheme used", "Zones"])?;
     let mapping = layout.require_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
     let scheme = layout.require_bounded("Sparing scheme used", 0u8, 10)?;
     let range = layout
@@ -150,6 +151,11 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
 }
 
 fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
+    block.require_keys(&[
+        "First cylinder number",
+        "Last cylinder number",
+        "Blocks per track",
+    ])?;
     let first_cylinder = block.require_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
     let last_cylinder =
         block.require_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;

@@ -336,6 +336,15 @@ impl Builder<'_> {
         let mut bad = Vec::new();
         let mut least = 0;
         for (mut at, mut len) in slips {
+            if at >= end {
+                let unit = if by_track { "track" } else { "sector" };
+                let problem = format!(
+                    "the slip {at} is beyond the {}, which follow from cylinders, surfaces and \
+                     sectors per track; remove such slips if you changed one of these",
+                    Count(end, unit)
+                );
+                return Err(GeometryError::inconsistent(name, problem));
+            }
             check(
                 name,
                 "slips",

@@ -3,6 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use super::mechanics::SeekSpec;
+use traxtent_units::decimal_comma;
 
 /// The form of the scheduler `aged-sptf`, which requires a weight.
 pub(super) const AGED_SPTF_FORM: &str = "{aged-sptf={weight=0.1}}";
@@ -162,8 +163,9 @@ impl ProfileError {
             .filter(|&&b| b == b'\n')
             .count()
             + 1;
-        let message = in_words(error.message());
         let line_text = text.lines().nth(line - 1).unwrap_or_default();
+        let in_words = || in_words(error.message());
+        let message = decimal_comma(line_text).unwrap_or_else(in_words);
         let key = line_text.split_once('=').map(|(key, _)| key.trim());
         let message = match key.filter(|_| is_unreadable(error.message())) {
             Some(key) => format!("{key}: {message}"),

@@ -82,7 +82,12 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let shown: String = String::from_utf8_lossy(&first[..first.len().min(60)])
         .escape_debug()
         .collect();
-    unrecognized(format!("it begins with \"{shown}\""))
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let hint = match first.iter().all(is_text) {
+        true => "; --columns reads text with other columns",
+        false => "",
+    };
+    unrecognized(format!("it begins with \"{shown}\"{hint}"))
 }
 
 /// The degree to which the first lines fit a format.

@@ -49,10 +49,15 @@ impl Msr {
     }
 }
 
+/// Returns whether a line has the names of this format's columns: seven, of which the first begins
+/// with `timestamp` and the second with `host`.
 pub(super) fn is_heading(line: &Line<'_>) -> bool {
-    line.text
-        .get(..9)
-        .is_some_and(|start| start.eq_ignore_ascii_case("timestamp"))
+    let names: Vec<&str> = line.text.split(',').map(str::trim).collect();
+    let begins = |name: &str, with: &str| {
+        let start = name.get(..with.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(with))
+    };
+    matches!(names[..], [time, host, _, _, _, _, _] if begins(time, "timestamp") && begins(host, "host"))
 }
 
 /// Returns the record of a line, and the time by which it arrived before the first record.

@@ -177,7 +177,19 @@ fn other_files_are_not_traces() {
             "it begins with \"disksim_global Global {\"",
         ),
         (b"\0\0\0\0\0\0\0\0\0", "it begins with \"\\0\\0"),
-        (b"1.0 0 5 8\n", "it begins with \"1.0 0 5 8\""),
+        (
+            b"1.0 0 5 8\n",
+            "it begins with \"1.0 0 5 8\"; --columns reads text with other columns",
+        ),
+        // These columns are not those of the MSR traces, which also begin with a timestamp.
+        (
+            b"timestamp,op,lbn,size\n0.0,R,100,8\n",
+            "it begins with \"timestamp,op,lbn,size\"; --columns reads",
+        ),
+        (
+            b"Timestamp,Response,IOType,LUN,Offset,Size,Queue\n0.0,1,R,0,4096,4096,0\n",
+            "; --columns reads",
+        ),
     ] {
         let message = detect(bytes).unwrap_err().to_string();
         assert!(
