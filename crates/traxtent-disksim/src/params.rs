@@ -20,6 +20,30 @@ const DEPTH_MAX: usize = 64;
 /// The maximum total number of names in the ranges of a file, such as `disk0 .. disk17`.
 const RANGE_NAMES_MAX: u64 = 10_000;
 
+/// Units that a user may write after a number, in lower case. DiskSim's values have none.
+const UNITS: [&str; 20] = [
+    "s",
+    "sec",
+    "secs",
+    "seconds",
+    "ms",
+    "msec",
+    "milliseconds",
+    "us",
+    "usec",
+    "microseconds",
+    "b",
+    "bytes",
+    "kb",
+    "mb",
+    "gb",
+    "blocks",
+    "blks",
+    "sectors",
+    "rpm",
+    "%",
+];
+
 /// Below this, floating point can represent every whole number.
 const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
 
@@ -409,6 +433,17 @@ impl Block {
             .transpose()
     }
 
+    /// Checks the kind of a block that is the value of a key or in its list.
+    ///
+    /// # Errors
+    /// Returns an error if the block is of another kind.
+    pub(super) fn check_kind(&self, kind: &str) -> Result<(), ParamError> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        Err(self.error(format!("expected a {kind} block, found {}", self.kind)))
+    }
+
     /// Returns a required number.
     ///
     /// # Errors
@@ -581,6 +616,12 @@ impl Parser<'_> {
             self.take()?;
         } else if !self.is(end) {
             let (end, found) = (char::from(end), self.next.show());
+            if let Token::Word(word) = &self.next.token
+                && UNITS.contains(&word.to_ascii_lowercase().as_str())
+            {
+                let problem = format!("{found} follows a value; remove it: values have no units");
+                return Err(self.next.error(problem));
+            }
             let error = self
                 .next
                 .error(format!("expected \",\" or \"{end}\", found {found}"));
@@ -609,6 +650,7 @@ impl Parser<'_> {
     }
 
     fn entry(&mut self, document: &Document) -> Result<Entry, ParamError> {
+        const STATEMENTS: [&str; 3] = ["instantiate", "topology", "source"];
         let (first, at) = self.word("a block, \"instantiate\", \"topology\" or \"source\"")?;
         if first == "instantiate" {
             let opening = self.expect(b'[')?;
@@ -633,8 +675,15 @@ impl Parser<'_> {
             let (kind, at) = self.word("the kind of a device")?;
             return Ok(Entry::Topology(self.value_from(kind, at)?));
         }
-        let (name, _) = self.word("the name of a block")?;
-        self.expect(b'{')?;
+        let hint = |error: ParamError| match nearest_name(&first, STATEMENTS.into_iter()) {
+            Some(near) => ParamError {
+                problem: format!("{}; did you mean \"{near}\" by \"{first}\"?", error.problem),
+                ..error
+            },
+            None => error,
+        };
+        let (name, _) = self.word("the name of a block").map_err(hint)?;
+        self.expect(b'{').map_err(hint)?;
         let mut block = self.block(first, Some(name), &at)?;
         if let Some(parent) = document.block(&block.kind) {
             block.kind = parent.kind.clone();

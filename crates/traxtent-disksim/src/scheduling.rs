@@ -165,6 +165,7 @@ pub(super) fn scheduler(
     owner: QueueOwner,
     warnings: &mut Vec<String>,
 ) -> Result<Scheduler, ParamError> {
+    queue.check_kind("disksim_ioqueue")?;
     warn_of_missing(queue, QUEUE_REQUIRED, warnings);
     let (scheduler, replaced) = modelled(queue, owner)?;
     if let Some(replaced) = replaced {

@@ -1,5 +1,6 @@
 //! The synthetic workload (`disksim_synthio`) of a DiskSim parameter file.
 
+use super::drive::ms;
 use super::ignored::GENERATOR_KEYS;
 use super::params::{Block, Document, Node, ParamError, in_key};
 use super::required::{PROCESSES_REQUIRED, SYNTHIO_REQUIRED, warn_of_missing};
@@ -9,11 +10,10 @@ use traxtent_units::{Count, SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec};
 
 /// The required parameters of a `disksim_synthio` block without which there is no workload.
-const KEYS: &[&str] = &[
-    "Number of I/O requests to generate",
-    "Maximum time of trace generated",
-    "Generators",
-];
+const KEYS: &[&str] = &["Number of I/O requests to generate", TIME, "Generators"];
+
+/// The key of the time limit, in seconds.
+const TIME: &str = "Maximum time of trace generated";
 
 /// The greatest sum of probabilities of which one draw decides, with room for rounding.
 const SUM_MAX: f64 = 1.0 + 1e-9;
@@ -60,22 +60,18 @@ pub(super) fn load(
         warn_of_sums(block, warnings);
     }
     warn_of_missing(block, SYNTHIO_REQUIRED, warnings);
-    let system_calls = match block.get_int("System call/return with each request")? {
-        Some(0) | None => None,
-        Some(_) => Some((
-            Span::from_ms(
-                block
-                    .get_f64("Think time from call to request")?
-                    .unwrap_or(0.0),
-            ),
-            Span::from_ms(
-                block
-                    .get_f64("Think time from request to return")?
-                    .unwrap_or(0.0),
-            ),
-        )),
-    };
-    let seconds = block.require_f64("Maximum time of trace generated")?;
+    let think = |key: &str| ms(block, key).map(Span::from_ms);
+    let (call, back) = (
+        think("Think time from call to request")?,
+        think("Think time from request to return")?,
+    );
+    let calls = block.get_bounded("System call/return with each request", 0u8, 1)?;
+    let system_calls = (calls == Some(1)).then_some((call, back));
+    let seconds = block.require_f64(TIME)?;
+    if seconds <= 0.0 {
+        let problem = format!("{TIME} = {seconds}: must be more than 0 s");
+        return Err(block.require(TIME)?.error(problem));
+    }
     let spec = SynthioSpec {
         count: block
             .require_int("Number of I/O requests to generate")?
@@ -90,6 +86,7 @@ pub(super) fn load(
 }
 
 fn generator(block: &Block, devices: &Devices<'_>) -> Result<SynthioGenerator, ParamError> {
+    block.check_kind("disksim_synthgen")?;
     block.require_keys(GENERATOR_KEYS)?;
     let mut numbers = Vec::new();
     for node in block.require_list("devices")? {

@@ -90,7 +90,20 @@ pub struct DeviceMap {
 }
 
 /// The bus type that carries any number of transfers at a time.
-const UNLIMITED: f64 = 2.0;
+const UNLIMITED: u8 = 2;
+
+/// The words that DiskSim knows in the parameters of an organization.
+const ORGANIZATION_WORDS: [(&str, &[&str]); 3] = [
+    ("Addressing mode", &["Array", "Parts"]),
+    (
+        "Distribution scheme",
+        &["Asis", "Striped", "Random", "Ideal"],
+    ),
+    (
+        "Redundancy scheme",
+        &["Noredun", "Shadowed", "Parity_disk", "Parity_rotated"],
+    ),
+];
 
 /// The kinds of devices other than disks. They have device numbers in DiskSim.
 const OTHER_DEVICES: &[&str] = &["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"];
@@ -252,16 +265,20 @@ impl DeviceNames<'_> {
         match self.organizations.get(name_text) {
             Some(members) => Ok(Rc::clone(members)),
             None if self.is_partial => Ok(Rc::new([])),
-            None => Err(no_such_disk(self.document, name, name_text)),
+            None => Err(no_such("disk or organization", self.document, name)),
         }
     }
 }
 
-/// Returns the error for a name that is not that of a disk. If the disk would be an instance of a
-/// block that does not exist, the error is about that.
-fn no_such_disk(document: &Document, node: &Node, name: &str) -> ParamError {
-    missing_block(document, name)
-        .unwrap_or_else(|| node.error(format!("there is no disk {name:?}")))
+/// Returns the error for a name that is not that of a device of a `kind`. If it would be an
+/// instance of a block that does not exist, the error is about that.
+fn no_such(kind: &str, document: &Document, name: &Node) -> ParamError {
+    let text = match name.str() {
+        Ok(text) => text,
+        Err(error) => return error,
+    };
+    missing_block(document, text)
+        .unwrap_or_else(|| name.error(format!("there is no {kind} {text:?}")))
 }
 
 impl<'a> Loader<'a> {
@@ -457,7 +474,9 @@ impl<'a> Loader<'a> {
         let mut shared = Vec::new();
         for (bus, disks) in by_bus {
             let block = self.block_of_instance(bus);
-            let kind = block.map(|block| block.get_f64("type")).transpose()?;
+            let kind = block
+                .map(|block| block.get_bounded("type", 1, UNLIMITED))
+                .transpose()?;
             if disks.len() > 1 && kind.flatten() != Some(UNLIMITED) {
                 shared.push(disks);
             }
@@ -624,7 +643,7 @@ impl<'a> Loader<'a> {
             let disks = members.iter().map(|node| {
                 let name = node.str()?;
                 let disk = disks.get(name).copied();
-                disk.ok_or_else(|| no_such_disk(self.document, node, name))
+                disk.ok_or_else(|| no_such("disk", self.document, node))
             });
             arrays.push(SystemArray {
                 name: block.name.clone().unwrap_or_default(),
@@ -702,7 +721,7 @@ fn listed(names: &[impl AsRef<str>]) -> String {
     shown.collect::<Vec<_>>().join(", ") + more
 }
 
-/// Checks that an organization has the parameters that it needs.
+/// Checks that an organization has the parameters that it needs, and DiskSim's words in them.
 fn require_organization(block: &Block) -> Result<(), ParamError> {
     let is = |key, value| block.get_str(key).is_ok_and(|found| found == Some(value));
     let mut keys = vec![
@@ -717,7 +736,15 @@ fn require_organization(block: &Block) -> Result<(), ParamError> {
             keys.extend(["Parity rotation type", "Parity stripe unit"]);
         }
     }
-    block.require_keys(&keys)
+    block.require_keys(&keys)?;
+    for (key, words) in ORGANIZATION_WORDS {
+        let word = block.require_str(key)?;
+        if !words.contains(&word) {
+            let problem = format!("{key}: {word} is not one of {}", words.join(", "));
+            return Err(block.require(key)?.error(problem));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the error for an organization that changes addresses; `None` if it does not.

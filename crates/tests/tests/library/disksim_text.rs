@@ -112,7 +112,32 @@ fn broken_text() {
         ),
         (
             "kind A {\n x = 1 y = 2 }",
-            "dir/top:2: expected \",\", found \"y\"",
+            "dir/top:2: expected \",\" or \"}\", found \"y\"; the block A at dir/top:1 is still open",
+        ),
+        // A missing end is noticed later, where the text does not fit the block or list.
+        (
+            "kind A {\n x = other { y = 1,\n z = 1 }\nkind B { y = 1 }",
+            "dir/top:4: expected \",\" or \"}\", found \"kind\"; the block A at dir/top:1 is still open",
+        ),
+        (
+            "kind A { x = 1,\nkind B { y = 1 }",
+            "dir/top:2: expected \"=\", found \"{\"; the block A at dir/top:1 is still open",
+        ),
+        (
+            "kind A { x = other {\n y = 1,\n",
+            "dir/top:3: expected a key or \"}\", found the end of the file; the block other at dir/top:1 is still open",
+        ),
+        (
+            "kind A {\n x = [ 1, 2 }",
+            "dir/top:2: expected \",\" or \"]\", found \"}\"; the list at dir/top:2 is still open",
+        ),
+        (
+            "kind A {\n x = [ 1,\n 2,",
+            "dir/top:3: expected \",\" or \"]\", found the end of the file; the list at dir/top:2 is still open",
+        ),
+        (
+            "kind A {\n x = 0,5, y = 1 }",
+            "dir/top:2: 0,5 is not a number, since it contains a comma; decimals follow a point, as in 0.5",
         ),
         (
             "kind A { x = 1,\n x = 2 }",

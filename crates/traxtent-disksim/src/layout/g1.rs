@@ -151,6 +151,7 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
 }
 
 fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
+    block.check_kind("dm_layout_g1_zone")?;
     block.require_keys(&[
         "First cylinder number",
         "Last cylinder number",

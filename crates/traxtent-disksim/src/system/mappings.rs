@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::params::{Block, Node, ParamError, Value};
+use super::super::params::{Block, Node, ParamError, Value, in_key};
 use super::{DeviceMap, DeviceNames, Loader};
 
 /// The unit of sizes and of `locScale`: the bytes of a sector in DiskSim.
@@ -25,7 +25,8 @@ impl Loader<'_> {
                 continue;
             };
             for node in list {
-                let map = node.block()?;
+                let map = in_key("I/O Mappings", node.block())?;
+                map.check_kind("disksim_iomap")?;
                 let trace_device = number(map.require("tracedev")?)?;
                 let disks = names.numbers(map.require("simdev")?)?;
                 let address_bytes = at_least(map, "locScale", 1, SECTOR_BYTES)?;

@@ -341,3 +341,202 @@ fn other_devices_and_updates_of_parity_are_reported() {
         assert_eq!(other_warnings(&load(text, Some("disk0")).unwrap()).len(), 0);
     }
 }
+
+/// The two disks with a synthetic workload, of which each parameter has a line of its own.
+fn synthetic() -> String {
+    let distributions = [
+        "Time-limited think times",
+        "General inter-arrival times",
+        "Sequential inter-arrival times",
+        "Local inter-arrival times",
+        "Local distances",
+        "Sizes",
+    ];
+    let distributions = distributions.map(|key| format!("{key} = [ normal, 1, 2 ],\n"));
+    format!(
+        "disksim_pf P {{ Number of processors = 1 }}
+        disksim_synthio S {{
+        Number of I/O requests to generate = 9,
+        Maximum time of trace generated = 9.0,
+        System call/return with each request = 0,
+        Think time from call to request = 0.0,
+        Think time from request to return = 0.0,
+        Generators = [ disksim_synthgen {{
+        Storage capacity per device = 2,
+        devices = [ disk0 ],
+        Blocking factor = 1,
+        Probability of sequential access = 0.4,
+        Probability of local access = 0.6,
+        Probability of read access = 0.5,
+        Probability of time-critical request = 0.0,
+        Probability of time-limited request = 0.3,
+        {}}} ] }}\n{}",
+        distributions.concat(),
+        connected().replace("        disksim_iodriver V", "disksim_iodriver V")
+    )
+}
+
+/// Does one message name all parameters that a block of a workload, an organization or a layout
+/// needs and lacks, with a misspelt one? Is an unclear value refused with its key?
+#[test]
+fn errors_of_a_workload_name_all_that_is_wrong() {
+    let full = synthetic();
+    assert_eq!(other_warnings(&load(&full, None).unwrap()), [""; 0]);
+    for (from, to, says) in [
+        (
+            &["Blocking factor = 1,", "Sizes = [ normal, 1, 2 ],"][..],
+            "",
+            "disksim_synthgen has no \"Blocking factor\", no \"Sizes\"",
+        ),
+        (
+            &["Local distances"],
+            "Local distance",
+            "disksim_synthgen has no \"Local distances\"; is \"Local distance\" (f:21) a misspelling of \"Local distances\"?",
+        ),
+        (
+            &[
+                "Number of I/O requests to generate = 9,",
+                "Maximum time of trace generated = 9.0,",
+            ],
+            "",
+            "f:2: disksim_synthio has no \"Number of I/O requests to generate\", no \"Maximum time of trace generated\"",
+        ),
+        (
+            &["Addressing mode = Parts,", "Redundancy scheme = Noredun,"],
+            "",
+            "disksim_logorg has no \"Addressing mode\", no \"Redundancy scheme\"",
+        ),
+        (
+            &["Parts", "Asis"],
+            "Striped",
+            "disksim_logorg has no \"Stripe unit\"",
+        ),
+        (
+            &["Block count = 1,", "Number of data surfaces = 1,"],
+            "",
+            "dm_disk has no \"Number of data surfaces\", no \"Block count\"",
+        ),
+        (
+            &["First cylinder number = 0,", "Blocks per track = 1,"],
+            "",
+            "dm_layout_g1_zone has no \"First cylinder number\", no \"Blocks per track\"",
+        ),
+        (
+            &["Seek type = constant,"],
+            "",
+            "dm_mech_g1 has no \"Seek type\"",
+        ),
+        (
+            &["Sizes = [ normal, 1, 2 ]"],
+            "Sizes = [ normal, 1 ]",
+            "f:22: Sizes: normal with 1 number is not a distribution",
+        ),
+        (
+            &["access = 0.6"],
+            "access = 0,6",
+            "f:13: 0,6 is not a number, since it contains a comma",
+        ),
+        (
+            &["access = 0.6"],
+            "access = 0.6 ms",
+            "f:13: \"ms\" follows a value; remove it: values have no units",
+        ),
+        (
+            &["devices = [ disk0 ],\n        Blocking"],
+            "devices = [ org0 ],\n        Blocking",
+            "f:10: there is no disk or organization \"org0\"",
+        ),
+        (
+            &["Redundancy scheme = Noredun"],
+            "Redundancy scheme = RAID5",
+            "Redundancy scheme: RAID5 is not one of Noredun, Shadowed, Parity_disk, Parity_rotated",
+        ),
+        (
+            &["generated = 9.0"],
+            "generated = 0",
+            "f:4: Maximum time of trace generated = 0: must be more than 0 s",
+        ),
+        (
+            &["each request = 0"],
+            "each request = 2",
+            "f:5: System call/return with each request: 2 is not in 0..=1",
+        ),
+        (
+            &["return = 0.0"],
+            "return = -1",
+            "f:7: Think time from request to return = -1: must be from 0 to 10000 ms",
+        ),
+        (
+            &["disksim_synthgen"],
+            "disksim_synthgn",
+            "f:8: expected a disksim_synthgen block, found disksim_synthgn",
+        ),
+        (
+            &["disksim_ioqueue"],
+            "disksim_queue",
+            "expected a disksim_ioqueue block, found disksim_queue",
+        ),
+        (
+            &["type = 1, Read"],
+            "type = 3, Read",
+            "type: 3 is not in 1..=2",
+        ),
+        (
+            &["topology"],
+            "topolgy",
+            "expected \"{\", found \"driver0\"; did you mean \"topology\" by \"topolgy\"?",
+        ),
+        (
+            &["Scheduling policy = 2"],
+            "Scheduling policy = sptf",
+            "Scheduling policy: \"sptf\" is not the number of a policy; SPTF_OPT is 8",
+        ),
+        (
+            &["Scheduling policy = 2"],
+            "Scheduling policy = best",
+            "Scheduling policy: \"best\" is not the number of a policy; the numbers are 1 (FCFS) to 28 (BATCH_FCFS)",
+        ),
+    ] {
+        let text = from.iter().fold(full.clone(), |text, from| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        let error = load(&text, None).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+/// Is there a warning of a missing number of processors, and of two probabilities of which one draw
+/// decides, if their sum exceeds 1?
+#[test]
+fn doubtful_workloads_are_reported() {
+    let full = synthetic();
+    let warnings = |from: &str, to: &str| load(&full.replace(from, to), None).unwrap().warnings;
+    for (from, to, says) in [
+        (
+            "Number of processors = 1",
+            "",
+            "f:1: disksim_pf lacks parameters that DiskSim requires; the values in parentheses are used: \"Number of processors\" (1)",
+        ),
+        (
+            "disksim_pf P { Number of processors = 1 }",
+            "",
+            "f:2: there is no disksim_pf block, which DiskSim requires for a synthetic workload; 1 processor is used",
+        ),
+        (
+            "local access = 0.6",
+            "local access = 0.8",
+            "f:13: \"Probability of sequential access\" = 0.4 and \"Probability of local access\" = 0.8 sum to 1.2; as in DiskSim, the second is only what the first leaves of 1",
+        ),
+        (
+            "critical request = 0.0",
+            "critical request = 0.8",
+            "f:16: \"Probability of time-critical request\" = 0.8 and \"Probability of time-limited request\" = 0.3 sum to 1.1; as in DiskSim, the second is only what the first leaves of 1",
+        ),
+    ] {
+        let before = load(&full, None).unwrap().warnings.len();
+        let after = warnings(from, to);
+        assert!(after.iter().any(|one| one == says), "{after:?}");
+        assert_eq!(after.len(), before + 1, "{after:?}");
+    }
+}

@@ -52,6 +52,42 @@ fn a_time_limit_is_required() {
     assert!(answer.err.contains(says), "{}", answer.err);
 }
 
+/// Does a note say why a workload ends with fewer requests than the file states, at its time limit
+/// or because each generator counts a request that it has not issued? Is there none otherwise?
+#[test]
+fn workloads_that_end_early_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = synthetic(10, "0.5", 1000);
+    let from = text.find("disksim_synthgen").unwrap();
+    let generator = &text[from..text.rfind(']').unwrap()];
+    let two = text.replace(generator, &format!("{generator}, {generator}"));
+    let two = two + "disksim_pf P { Number of processors = 2, Process-Flow Time Scale = 1.0 }";
+    let limited = text.replace("generated = 1000.0", "generated = 0.02");
+    for (text, says) in [
+        (&text, None),
+        (
+            &limited,
+            Some(
+                "ended at its time limit of 0.02 s (Maximum time of trace generated), before its 5 requests",
+            ),
+        ),
+        (&two, Some("1 of the 5 requests were drawn but not issued")),
+    ] {
+        fs::write(folder.path().join("s.parv"), text).unwrap();
+        let answer = traxtent_in(folder.path(), &["sim", "disksim:s.parv"]);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let of_end = |note: &&str| note.contains("time limit") || note.contains("not issued");
+        let notes: Vec<&str> = answer.err.lines().filter(of_end).collect();
+        match says {
+            Some(says) => assert!(
+                matches!(notes[..], [one] if one.contains(says)),
+                "{notes:?}"
+            ),
+            None => assert_eq!(notes, [""; 0]),
+        }
+    }
+}
+
 /// Does an error in a generator of a DiskSim file name the file, the line, the key and the value,
 /// also if it only shows in a request?
 #[test]
