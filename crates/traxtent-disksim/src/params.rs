@@ -884,10 +884,8 @@ impl Parser<'_> {
 /// `0,5`. `before` is the value before the comma.
 fn decimal_comma(before: Option<&Node>, keys: &[String], at: &Lexeme) -> Option<String> {
     let before = before.filter(|node| node.line == at.line)?;
-    let Value::Int(whole) = before.value else {
-        return None;
-    };
-    traxtent_units::decimal_comma(&format!("= {whole},{}", keys.first()?))
+    before.f64().ok()?;
+    traxtent_units::decimal_comma(&format!("= {},{}", before.value.show(), keys.first()?))
 }
 
 /// Returns a word as a number if it is one, otherwise as a string.

@@ -6,9 +6,8 @@ pub fn decimal_comma(line: &str) -> Option<String> {
     let number = line.split('=').skip(1).find_map(|value| {
         let value = value.trim_start();
         let is_digit = |c: char| c.is_ascii_digit();
-        let whole = value
-            .trim_start_matches(['-', '+'])
-            .trim_start_matches(is_digit);
+        let whole = value.trim_start_matches(['-', '+']);
+        let whole = whole.trim_start_matches(|c| is_digit(c) || c == '.');
         let rest = whole.strip_prefix(',')?.trim_start_matches(is_digit);
         let number = &value[..value.len() - rest.len()];
         let is_number = number.ends_with(is_digit) && !number.starts_with(',');
@@ -31,6 +30,7 @@ mod tests {
             ("ms=-0,25 # a comment", Some("-0,25")),
             ("a = { b = 1.5, sectors = 63,0 }", Some("63,0")),
             ("rpm = 10,025.0", Some("10,025")),
+            ("rpm = 10.025,5", Some("10.025,5")),
             ("a = [1,5]", None),
             ("a = {b = 1,c = 2}", None),
             ("a = ,5", None),

@@ -210,7 +210,8 @@ fn thousands_of_slips_are_refused() {
             "dm_disk D {{ Number of data surfaces = 1, Number of cylinders = 1000000, Block count = 1,
             Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 4, Zones = [
             dm_layout_g1_zone {{ First cylinder number = 0, Last cylinder number = 999999, Blocks per track = 2,
-            Number of spares = 1, slips = [ {} ] }} ] }} }}",
+            Number of spares = 1, slips = [ {} ] }} ] }},
+            Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1, Rotation speed (in rpms) = 5400 }} }}",
             slips.join(",")
         );
         let error = load_system("f", text.as_bytes(), None, &|_| Ok(Vec::new())).unwrap_err();

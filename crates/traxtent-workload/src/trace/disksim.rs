@@ -42,8 +42,11 @@ impl Validate {
 pub(super) fn ascii(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     let [arrival, device, block, blocks, flags] =
         line.split(false, false, "arrival in ms, device, block, blocks, flags")?;
-    let flags = u32::from_str_radix(flags, 16)
-        .map_err(|_| line.field("flags", flags, "expected a hexadecimal number of 32 bits"))?;
+    let flags = u32::from_str_radix(flags, 16).map_err(|_| {
+        let expected =
+            "expected a hexadecimal number of 32 bits, such as 0 for a write or 1 for a read";
+        line.field("flags", flags, expected)
+    })?;
     let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
     Ok(TraceRecord {
         arrival: Some(SimTime(line.time("arrival", arrival, PS_PER_MS)?)),

@@ -47,7 +47,7 @@ fn damage_is_named() {
         (
             DiskSimAscii,
             "1 0 5 8 g\n",
-            "line 1: flags: \"g\": expected a hexadecimal number of 32 bits",
+            "line 1: flags: \"g\": expected a hexadecimal number of 32 bits, such as 0 for a write or 1 for a read",
         ),
         (
             DiskSimValidate,
