@@ -136,6 +136,18 @@ fn broken_text() {
             "dir/top:3: expected \",\" or \"]\", found the end of the file; the list at dir/top:2 is still open",
         ),
         (
+            "kind A {\n x : 1 }",
+            "dir/top:2: expected \"=\", found \":\"",
+        ),
+        (
+            "kind A {\n x = [ normal 0.5 1 ] }",
+            "dir/top:2: expected \"{\" or \"[\" after \"normal 0.5\", found \"1\"; is a comma missing?",
+        ),
+        (
+            "instantiate [ a0..a9 ] as B",
+            "dir/top:1: \"a0..a9\" lacks blanks around \"..\"",
+        ),
+        (
             "kind A {\n x = 0,5, y = 1 }",
             "dir/top:2: 0,5 is not a number, since it contains a comma; decimals follow a point, as in 0.5",
         ),
