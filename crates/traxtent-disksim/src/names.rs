@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use traxtent_model::profile::nearest_name;
 
-use super::params::{Document, Entry, Node, ParamError, Value};
+use super::params::{Block, Document, Entry, Node, ParamError, Value};
 
 /// The kinds of blocks that a file may contain (`src/modules/*.modspec`,
 /// `diskmodel/modules/*.modspec` and the models of other devices in DiskSim 4.0).
@@ -54,15 +54,7 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
     let mut known = BTreeSet::new();
     for block in document.blocks() {
         known.extend(block.name.as_deref());
-        if !KINDS.contains(&block.kind.as_str()) {
-            warnings.push(format!(
-                "{}:{}: {:?} is not a kind of block in DiskSim; the block is ignored{}",
-                block.file,
-                block.line,
-                block.kind,
-                hint(&block.kind, KINDS.iter().copied())
-            ));
-        }
+        warnings.extend(unknown_kind(block).map(|error| error.to_string()));
     }
     for block in &document.redefinitions {
         let name = block.name.as_deref().unwrap_or_default();
@@ -106,6 +98,18 @@ pub(super) fn warn_of_unknown_names(document: &Document, warnings: &mut Vec<Stri
             warn_of_devices(root, &known, warnings);
         }
     }
+}
+
+/// Returns the error for a block of a kind that DiskSim does not have.
+pub(super) fn unknown_kind(block: &Block) -> Option<ParamError> {
+    let is_known = KINDS.contains(&block.kind.as_str());
+    (!is_known).then(|| {
+        block.error(format!(
+            "{:?} is not a kind of block in DiskSim; the block is ignored{}",
+            block.kind,
+            hint(&block.kind, KINDS.iter().copied())
+        ))
+    })
 }
 
 /// Returns the error for a disk that the file refers to, if it is an instance of a block that does

@@ -5,7 +5,7 @@ mod mappings;
 use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::ignored::{RMW_POINT, warn_of_ignored};
 use super::known::warning_of_unused;
-use super::names::{missing_block, warn_of_unknown_names};
+use super::names::{missing_block, unknown_kind, warn_of_unknown_names};
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use super::required::{BUS_REQUIRED, DRIVER_REQUIRED, QUEUEING, warn_of_missing};
@@ -291,7 +291,10 @@ impl<'a> Loader<'a> {
                 "there is no disk called {only:?}; the disks are {}",
                 listed(&names)
             ),
-            _ => "the file does not describe a disk".to_owned(),
+            _ => match self.document.blocks().find_map(|block| unknown_kind(block)) {
+                Some(unknown) => return Ok(unknown),
+                None => "the file does not describe a disk".to_owned(),
+            },
         };
         Ok(ParamError {
             file: file.to_owned(),

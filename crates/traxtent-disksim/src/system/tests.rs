@@ -482,6 +482,11 @@ fn errors_of_a_workload_name_all_that_is_wrong() {
             "type: 3 is not in 1..=2",
         ),
         (
+            &["disksim_disk D"],
+            "disksim_disc D",
+            "\"disksim_disc\" is not a kind of block in DiskSim; the block is ignored; did you mean \"disksim_disk\"?",
+        ),
+        (
             &["topology"],
             "topolgy",
             "expected \"{\", found \"driver0\"; did you mean \"topology\" by \"topolgy\"?",
