@@ -274,11 +274,13 @@ fn syntax_errors_name_their_line() {
         .position(|line| line.starts_with("rpm"))
         .unwrap()
         + 1;
-    for wrong in ["rmp = 1.0", "rpm = \"fast\"", "rpm = "] {
+    for wrong in ["rmp = 1.0", "rpm = \"fast\"", "rpm = ", "rpm = 9,5"] {
         let text = text.replace(text.lines().nth(line - 1).unwrap(), wrong);
         let error = Profile::from_toml(&text).unwrap_err();
         assert!(matches!(error, ProfileError::Syntax { .. }), "{error}");
         assert!(error.to_string().lines().count() == 1, "{error}");
+        let is_comma = error.to_string().contains("9,5 is not a number");
+        assert_eq!(is_comma, wrong.contains(','), "{error}");
         if wrong != "rmp = 1.0" {
             assert!(
                 error.to_string().starts_with(&format!("line {line}: ")),

@@ -272,6 +272,9 @@ fn toml_refusals_name_the_line() {
             "{text:?}: {message}"
         );
     }
+    let comma = WorkloadSpec::from_toml("kind = \"random\"\nread = 0,5\n").unwrap_err();
+    let says = "workload: line 2: 0,5 is not a number";
+    assert!(comma.to_string().starts_with(says), "{comma}");
 }
 
 fn value() -> impl Strategy<Value = String> {
