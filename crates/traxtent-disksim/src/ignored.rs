@@ -48,7 +48,8 @@ const GENERATOR: &str = "disksim_synthgen";
 const ORGANIZATION: &str = "disksim_logorg";
 const SYNCHRONISED: &str = "disksim_syncset";
 
-/// All parameters of a generator, which DiskSim requires (`src/modules/disksim_synthgen.modspec` in DiskSim 4.0).
+/// All parameters of a generator, which DiskSim requires (`src/modules/synthgen.modspec` in DiskSim
+/// 4.0).
 pub(super) const GENERATOR_KEYS: &[&str] = &[
     "Storage capacity per device",
     "devices",

@@ -17,8 +17,8 @@ use crate::arrays::{Arrays, CompletionEffect, conventional};
 use crate::port::{DriveQueue, Refused};
 use crate::status::RequestStatus;
 
-/// The maximum number of requests that wait in the host's queue of one drive. They take 100 to
-/// 200 MB of memory. If more arrive, they arrive faster than the drive serves them, and the queue would
+/// The maximum number of requests that wait in the host's queue of one drive. They take 100 to 200
+/// MB of memory. If more arrive, they arrive faster than the drive serves them, and the queue would
 /// grow without limit.
 pub const QUEUE_MAX: usize = 1 << 20;
 
