@@ -148,6 +148,11 @@ fn distribution(node: &Node) -> Result<Distribution, ParamError> {
         ("normal", &[mean, deviation]) => Ok(Distribution::Normal { mean, deviation }),
         ("exponential", &[base, mean]) => Ok(Distribution::Exponential { base, mean }),
         ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
+        ("twovalue", &[_, _, probability]) if !(0.0..=1.0).contains(&probability) => {
+            Err(node.error(format!(
+                "the probability of twovalue, its third number, is {probability}; must be from 0 to 1"
+            )))
+        }
         ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
         (name, values) => Err(node.error(format!(
             "{name} with {} is not a distribution; expected uniform, normal, exponential or poisson with 2 numbers, or twovalue with 3",

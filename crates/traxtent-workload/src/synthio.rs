@@ -63,6 +63,10 @@ use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime, Span};
 
+/// The number of draws of an address and a size, of which one must fit the device. DiskSim draws
+/// without end.
+const PLACE_DRAWS_MAX: usize = 1000;
+
 /// A set of generators and the processors that run them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthioSpec {
@@ -428,14 +432,14 @@ impl Process {
         (gap, made)
     }
 
-    /// Draws start and size, in blocks, until they fit. If 1,000 draws do not fit, returns block 0
-    /// and a size of 1.
+    /// Draws start and size, in blocks, until they fit. If [`PLACE_DRAWS_MAX`] draws do not fit,
+    /// returns block 0 and a size of 1.
     fn place(
         &self,
         rng: &mut Rng,
         mut start: impl FnMut(&SynthioGenerator, &mut Rng) -> Option<u64>,
     ) -> (u64, u64) {
-        for _ in 0..1000 {
+        for _ in 0..PLACE_DRAWS_MAX {
             let start = start(&self.generator, rng);
             let sectors = self.generator.sizes.sample(rng).max(0.0) as u64;
             let blocks = sectors.div_ceil(u64::from(self.generator.block_sectors));
@@ -655,6 +659,65 @@ fn check_generator(generator: &SynthioGenerator) -> Result<(), (&'static str, St
         distribution
             .check(limit)
             .map_err(|why| (name, format!("{distribution:?}"), why))?;
+    }
+    check_draws(generator)
+}
+
+/// Checks that times are not always negative, and that sizes and distances fit the device at all.
+/// DiskSim would draw without end.
+fn check_draws(generator: &SynthioGenerator) -> Result<(), (&'static str, String, String)> {
+    let device = generator.device_sectors as f64;
+    let unit = u64::from(generator.block_sectors);
+    let size = |sectors: f64| {
+        let blocks = (sectors.max(0.0) as u64).div_ceil(unit);
+        (1..generator.device_sectors / unit).contains(&blocks)
+            && blocks.saturating_mul(unit) <= u64::from(u32::MAX)
+    };
+    let distance = |sectors: f64| sectors.abs() < device;
+    let time = |ms: f64| ms >= 0.0;
+    type Fits<'a> = &'a dyn Fn(f64) -> bool;
+    let times: (Fits<'_>, &str) = (&time, "is 0 or more");
+    let sizes: (Fits<'_>, &str) = (&size, "is at least 1 sector and below the device's size");
+    let distances: (Fits<'_>, &str) = (&distance, "is below the device's size");
+    let mut rng = Rng::new(0);
+    for (name, distribution, probability, (fits, bound)) in [
+        (
+            "general inter-arrival times",
+            &generator.general,
+            1.0,
+            times,
+        ),
+        (
+            "sequential inter-arrival times",
+            &generator.sequential_gaps,
+            generator.sequential,
+            times,
+        ),
+        (
+            "local inter-arrival times",
+            &generator.local_gaps,
+            generator.local,
+            times,
+        ),
+        (
+            "time-limited think times",
+            &generator.limits,
+            generator.limited,
+            times,
+        ),
+        (
+            "local distances",
+            &generator.distances,
+            generator.local,
+            distances,
+        ),
+        ("sizes", &generator.sizes, 1.0, sizes),
+    ] {
+        let mut draws = (0..PLACE_DRAWS_MAX).map(|_| distribution.sample(&mut rng));
+        if probability > 0.0 && !draws.any(fits) {
+            let problem = format!("none of {PLACE_DRAWS_MAX} drawn values {bound}");
+            return Err((name, format!("{distribution:?}"), problem));
+        }
     }
     Ok(())
 }

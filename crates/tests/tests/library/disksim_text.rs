@@ -136,6 +136,10 @@ fn broken_text() {
             "dir/top:3: expected \",\" or \"]\", found the end of the file; the list at dir/top:2 is still open",
         ),
         (
+            "kind A { x = 1 }\n}",
+            "dir/top:2: \"}\" ends nothing: no block or list is open",
+        ),
+        (
             "kind A {\n x : 1 }",
             "dir/top:2: expected \"=\", found \":\"",
         ),

@@ -405,6 +405,23 @@ fn refusals() {
             with(|spec| spec.generators[0].devices.clear()),
             "synthetic workload: generator 0: devices: none: expected at least one",
         ),
+        // DiskSim draws these values without end.
+        (
+            with(|spec| spec.generators[0].sizes = Distribution::Constant(0.5)),
+            "synthetic workload: generator 0: sizes: Constant(0.5): none of 1000 drawn values is at least 1 sector and below the device's size",
+        ),
+        (
+            with(|spec| spec.generators[0].sizes = Distribution::Constant(1e7)),
+            "synthetic workload: generator 0: sizes: Constant(10000000.0): none of 1000 drawn values is at least 1 sector and below the device's size",
+        ),
+        (
+            with(|spec| spec.generators[0].distances = Distribution::Constant(-3e6)),
+            "synthetic workload: generator 0: local distances: Constant(-3000000.0): none of 1000 drawn values is below the device's size",
+        ),
+        (
+            with(|spec| spec.generators[0].local_gaps = Distribution::Constant(-1.0)),
+            "synthetic workload: generator 0: local inter-arrival times: Constant(-1.0): none of 1000 drawn values is 0 or more",
+        ),
     ] {
         assert_eq!(found, expected);
     }

@@ -122,6 +122,13 @@ impl<'a> Parser<'a> {
     /// Parses a statement. A block may be derived from one of `document`.
     pub(super) fn entry(&mut self, document: &Document) -> Result<Entry, ParamError> {
         const STATEMENTS: [&str; 3] = ["instantiate", "topology", "source"];
+        if self.is(b'}') || self.is(b']') {
+            let problem = format!(
+                "{} ends nothing: no block or list is open",
+                self.next.show()
+            );
+            return Err(self.next.error(problem));
+        }
         let (first, at) = self.word("a block, \"instantiate\", \"topology\" or \"source\"")?;
         if first == "instantiate" {
             let opening = self.expect(b'[')?;

@@ -432,6 +432,11 @@ fn errors_of_a_workload_name_all_that_is_wrong() {
             "f:22: Sizes: normal with 1 number is not a distribution",
         ),
         (
+            &["Sizes = [ normal, 1, 2 ]"],
+            "Sizes = [ twovalue, 8, 16, 50 ]",
+            "f:22: Sizes: the probability of twovalue, its third number, is 50; must be from 0 to 1",
+        ),
+        (
             &["access = 0.6"],
             "access = 0,6",
             "f:13: 0,6 is not a number, since it contains a comma",
