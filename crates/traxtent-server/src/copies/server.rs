@@ -37,8 +37,9 @@ struct WorkerMessages {
 }
 
 impl ReplicaVolumeServer {
-    /// Finds the volume on a device and opens it. A damaged superblock is rewritten. A device is refused if its first superblock is
-    /// not usable and `holds` recognizes other content: the device has been reused.
+    /// Finds the volume on a device and opens it. A damaged superblock is rewritten. A device is
+    /// refused if its first superblock is not usable and `holds` recognizes other content: the
+    /// device has been reused.
     ///
     /// # Errors
     /// Returns the errors of [`find`], [`ReplicaVolumeIoError::Reused`], or an error if the table

@@ -145,8 +145,8 @@ impl ReplicatedSuperblock {
         bytes
     }
 
-    /// Returns the map and the survey in a copy of the attachments, each if it is intact. The survey
-    /// is empty if the volume has none.
+    /// Returns the map and the survey in a copy of the attachments, each if it is intact. The
+    /// survey is empty if the volume has none.
     pub fn take<'a>(&self, attachments: &'a [u8]) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
         let after_map = attachments.get(self.map.bytes as usize..);
         let survey = after_map.and_then(|bytes| self.survey.take(bytes));

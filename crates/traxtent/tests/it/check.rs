@@ -565,7 +565,8 @@ fn mounted_files() {
     );
 }
 
-/// Does a fix of several commands, pasted into a shell as printed, stop at the first one that fails?
+/// Does a fix of several commands, pasted into a shell as printed, stop at the first one that
+/// fails?
 #[test]
 fn pasted_commands_stop_at_a_failure() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
