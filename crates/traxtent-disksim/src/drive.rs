@@ -232,26 +232,28 @@ fn mechanics(
 }
 
 fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
-    let three = || -> Result<(f64, f64, f64), ParamError> {
-        Ok((
-            ms(block, "Single cylinder seek time")?,
-            ms(block, "Average seek time")?,
-            ms(block, "Full strobe seek time")?,
-        ))
-    };
-    // Not every seek type uses these, so they are marked as used in any case.
-    for redundant in [
+    const THREE: [&str; 3] = [
         "Single cylinder seek time",
         "Average seek time",
         "Full strobe seek time",
-    ] {
+    ];
+    let three = || -> Result<(f64, f64, f64), ParamError> {
+        block.require_keys(&THREE)?;
+        let [single, average, full] = THREE;
+        Ok((ms(block, single)?, ms(block, average)?, ms(block, full)?))
+    };
+    // Not every seek type uses these, so they are marked as used in any case.
+    for redundant in THREE {
         block.get(redundant);
     }
     let kind = block.require("Seek type")?;
     Ok(match block.require_str("Seek type")? {
-        "constant" => SeekSpec::Constant {
-            ms: ms(block, "Constant seek time")?,
-        },
+        "constant" => {
+            block.require_keys(&["Constant seek time"])?;
+            SeekSpec::Constant {
+                ms: ms(block, "Constant seek time")?,
+            }
+        }
         "linear" => {
             let (single_ms, average_ms, full_ms) = three()?;
             SeekSpec::ThreePointLine {

@@ -85,7 +85,11 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     }
     let revolutions = in_revolutions(layout, false)?;
     let mut first_lbn = 0;
-    for node in layout.require_list("Zones")? {
+    let zones = layout.require_list("Zones")?;
+    if zones.is_empty() {
+        return Err(layout.require("Zones")?.error("Zones is empty"));
+    }
+    for node in zones {
         let block = node.block()?;
         let revolutions = in_revolutions(block, revolutions)?;
         let band = band(block, disk)?;

@@ -82,6 +82,8 @@ pub(super) fn join(from: &str, name: &str) -> String {
 impl<'a> Lexer<'a> {
     pub(super) fn new(file: &str, text: &[u8], sources: &'a Sources<'a>) -> Lexer<'a> {
         let file: Rc<str> = file.into();
+        // Some editors begin a file with this mark.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let text = Text {
             file: file.clone(),
             bytes: text.to_vec(),

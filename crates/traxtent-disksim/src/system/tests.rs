@@ -381,7 +381,8 @@ fn synthetic() -> String {
 #[test]
 fn errors_of_a_workload_name_all_that_is_wrong() {
     let full = synthetic();
-    assert_eq!(other_warnings(&load(&full, None).unwrap()), [""; 0]);
+    let marked = format!("\u{feff}{full}");
+    assert_eq!(other_warnings(&load(&marked, None).unwrap()), [""; 0]);
     for (from, to, says) in [
         (
             &["Blocking factor = 1,", "Sizes = [ normal, 1, 2 ],"][..],
@@ -431,6 +432,17 @@ fn errors_of_a_workload_name_all_that_is_wrong() {
             "Sizes = [ normal, 1 ]",
             "f:22: Sizes: normal with 1 number is not a distribution",
         ),
+        (
+            &["Seek type = constant, Constant seek time = 1"],
+            "Seek type = linear, Average seek times = 5",
+            "dm_mech_g1 has no \"Single cylinder seek time\", no \"Average seek time\", no \"Full strobe seek time\"; is \"Average seek times\" (",
+        ),
+        (
+            &["Constant seek time = 1,"],
+            "",
+            "dm_mech_g1 has no \"Constant seek time\"",
+        ),
+        (&["Zones = ["], "Zones = [ ], Z = [", "Zones is empty"),
         (
             &["Sizes = [ normal, 1, 2 ]"],
             "Sizes = [ twovalue, 8, 16, 50 ]",
