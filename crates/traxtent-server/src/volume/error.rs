@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use traxtent_layout::raid::RaidError;
 use traxtent_map::TrackMapError;
-use traxtent_units::Sectors;
 use traxtent_volume::superblock::SuperblockError;
 use traxtent_volume::{AssemblyError, VolumeError};
 
@@ -58,16 +57,16 @@ pub enum VolumeIoError {
         first: u32,
     },
     /// A member that is too small.
-    #[error("{}: {sectors} are too few; {why} {needed}", path.display())]
+    #[error("{}: {bytes} bytes are too few; {why} {needed}", path.display())]
     TooSmall {
         /// The path.
         path: PathBuf,
-        /// The size of the member.
-        sectors: Sectors,
+        /// The size of the member in bytes.
+        bytes: u64,
         /// The reason for the required size.
         why: &'static str,
-        /// The required size.
-        needed: Sectors,
+        /// The required size in bytes.
+        needed: u64,
     },
     /// A journal that recovery would take too long to read.
     #[error(

@@ -210,9 +210,9 @@ fn check_room(
         None => Ok(()),
         Some(device) => Err(VolumeIoError::TooSmall {
             path: device.path().to_owned(),
-            sectors: device.sectors(),
+            bytes: device.sectors().0 * u64::from(format.sector_bytes),
             why: "superblocks, maps, the journal (--journal) and data need at least",
-            needed: Sectors(needed),
+            needed: needed * u64::from(format.sector_bytes),
         }),
     }
 }
@@ -276,9 +276,9 @@ fn substitute(
     if device.sectors() < entry.sectors {
         return Err(VolumeIoError::TooSmall {
             path: path.to_owned(),
-            sectors: device.sectors(),
+            bytes: device.sectors().0 * u64::from(sector_bytes),
             why: "the replaced member had",
-            needed: entry.sectors,
+            needed: entry.sectors.0 * u64::from(sector_bytes),
         });
     }
     let (opened, pairs) = superblocks_of(vec![device], devices.timeout());

@@ -367,7 +367,10 @@ fn refusals() {
     good(at, "fail 1 a b");
     let answer = volume(at, "replace 1 --with small a");
     assert!(
-        answer.status == 2 && answer.err.contains("the replaced member had"),
+        answer.status == 2
+            && answer
+                .err
+                .contains(" bytes are too few; the replaced member had "),
         "{} {}",
         answer.status,
         answer.err
