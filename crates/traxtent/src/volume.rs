@@ -145,10 +145,17 @@ fn assemble(args: &Assemble) -> Result<()> {
 }
 
 fn status(args: &Status) -> Result<()> {
-    let status = match control_of(&args.members) {
+    let mut status = match control_of(&args.members) {
         Some(socket) => ask(socket, &Asked::Status)?,
         None => volume::inspect(&args.members).map_err(|error| explained(error, &args.members))?,
     };
+    for one in &mut status.unusable {
+        if one.problem == SuperblockError::None.to_string()
+            && let Some(what) = held_by(&one.path)
+        {
+            one.problem.push_str(&format!("; it holds {what}"));
+        }
+    }
     show(&status, args.json)?;
     if status.is_whole() {
         return Ok(());
@@ -244,15 +251,24 @@ fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
             VolumeIoError::Superblock {
                 path,
                 error: SuperblockError::None,
-            } => match recognized_content(path) {
-                Some(what) => Failure::at(
+            } => {
+                let is =
+                    held_by(path).map_or("is blank".to_owned(), |what| format!("holds {what}"));
+                Failure::at(
                     path.display(),
-                    format!("is not a member of a volume; it holds {what}"),
-                ),
-                None => Failure::at(path.display(), "is not a member of a volume; it is blank"),
-            },
+                    format!("is not a member of a volume; it {is}"),
+                )
+            }
             _ => failure(error),
         },
+    }
+}
+
+/// Returns what a device that is not a member holds; `None` if it is blank.
+fn held_by(path: &Path) -> Option<String> {
+    match holds_replica_volume(path) {
+        Ok(true) => Some("a volume with replicas, which is always on one device".to_owned()),
+        _ => recognized_content(path),
     }
 }
 

@@ -24,7 +24,7 @@ use traxtent_volume::copies::{CopiesError, find_superblock};
 use traxtent_volume::superblock::SuperblockError;
 use traxtent_volume::{Action, Failed, MemberIo, Op, read_superblocks};
 
-use super::in_use;
+use super::{in_use, sysfs};
 use futures_lite::future::block_on;
 
 /// The time to wait for the last user of a file or device to release it. The user can be a program
@@ -121,6 +121,15 @@ pub fn open_for(path: &Path, direct: DirectIo, access: Access) -> Result<LockedF
     let is_block = kind == FileType::BlockDevice;
     if !is_block && kind != FileType::RegularFile {
         return Err(Refusal::Kind(path.to_owned()));
+    }
+    // The kernel opens a read-only block device for writing, and refuses each write.
+    if is_block && access == Access::Write && sysfs::is_read_only(&sysfs::directory(stat.st_rdev)) {
+        let error = io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the device is read-only");
+        return Err(Refusal::System {
+            path: path.to_owned(),
+            what: "write",
+            error,
+        });
     }
     let begun = Instant::now();
     let (mode, lock) = match access {

@@ -36,6 +36,11 @@ pub(super) fn text(folder: &Path, attribute: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// Returns whether the kernel refuses writes to a device.
+pub(super) fn is_read_only(folder: &Path) -> bool {
+    text(folder, "ro").is_some_and(|text| text == "1")
+}
+
 /// Returns whether a device is a partition of another.
 pub(super) fn is_partition(folder: &Path) -> bool {
     folder.join("partition").exists()

@@ -235,6 +235,9 @@ fn hint(refusal: &Refusal) -> &'static str {
         Refusal::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
             "; use sudo, or run as a user with access to it"
         }
+        Refusal::System { error, .. } if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            "; `volume serve --read-only` and `volume scrub` do not write"
+        }
         _ => "",
     }
 }

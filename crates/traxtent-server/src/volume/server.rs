@@ -202,7 +202,8 @@ impl VolumeServer {
     ) -> Result<VolumeServer, VolumeIoError> {
         let found = find_within(paths, false, timeout)?;
         let control = control.map(Control::open).transpose()?;
-        Ok(VolumeServer::of(found.open()?, control))
+        let known = found.status();
+        Ok(VolumeServer::of(found.open()?, &known, control))
     }
 
     /// Assembles the members as [`VolumeServer::open_within`] does, and opens the volume without
@@ -220,18 +221,20 @@ impl VolumeServer {
         let found = find_to_read(paths, timeout)?;
         found.check_doubts()?;
         let control = control.map(Control::open).transpose()?;
-        let server = VolumeServer::of(found.open_to_read()?, control);
+        let known = found.status();
+        let server = VolumeServer::of(found.open_to_read()?, &known, control);
         Ok(VolumeServer {
             sync_rate: None,
             ..server
         })
     }
 
-    fn of(volume: DeviceVolume, control: Option<Control>) -> VolumeServer {
-        // These failures were known before the start.
+    /// Makes a server of a volume that has been opened. The failures in `known` were known before;
+    /// others are reported.
+    fn of(volume: DeviceVolume, known: &VolumeStatus, control: Option<Control>) -> VolumeServer {
         let mut reported = ReportedFailures::default();
-        reported.add(&VolumeStatus::of(&volume));
-        VolumeServer {
+        reported.add(known);
+        let server = VolumeServer {
             kept: Arc::new(ServedVolume {
                 volume,
                 stop: AtomicBool::new(false),
@@ -241,7 +244,9 @@ impl VolumeServer {
             }),
             control: Mutex::new(control),
             sync_rate: Some(SYNC_RATE),
-        }
+        };
+        server.report_failures();
+        server
     }
 
     /// Sets the rate of the initial sync that begins with the server. With `None`, the sync waits
@@ -597,6 +602,12 @@ impl ServedVolume {
     /// Begins a rebuild, a sync or a scrub.
     fn begin(self: &Arc<ServedVolume>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
         maintenance::check(&self.volume, task)?;
+        let current = self.worker().progress.clone();
+        let is_sync = |one: MaintenanceProgress| one.under_way && one.work == MaintenanceKind::Sync;
+        if task.work == MaintenanceKind::Rebuild && current.is_some_and(is_sync) {
+            // Redundancy comes first. A rebuilt member is in sync with the one it is copied from.
+            self.pause();
+        }
         let begun = MaintenanceProgress::begin(&self.volume, task.work, task.rate);
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {

@@ -1,5 +1,6 @@
 //! The status of a volume, as reports and replies contain it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -100,6 +101,16 @@ pub struct LostRange {
     pub first: u64,
     /// The first LBN after the range.
     pub end: u64,
+}
+
+impl fmt::Display for LostRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.first, self.end - 1);
+        write!(
+            f,
+            "lost: sectors {first} to {last} of the volume; reads of them fail until they are written"
+        )
+    }
 }
 
 /// The status of a member.

@@ -174,11 +174,13 @@ fn warn_of(status: &VolumeStatus) {
             "failed" => warn(format!(
                 "member {number}{path} has failed; replace and rebuild it"
             )),
-            "rebuilding" => warn(format!("member {number}{path} is not rebuilt yet")),
+            "rebuilding" => warn(format!(
+                "member {number}{path} is not rebuilt yet; `volume rebuild` continues"
+            )),
             _ => {}
         }
     }
     for lost in &status.lost {
-        warn(format!("sectors {}..{} are lost", lost.first, lost.end));
+        warn(lost);
     }
 }

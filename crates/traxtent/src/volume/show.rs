@@ -330,7 +330,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  unusable: {path}: {}", unusable.problem)?;
     }
     for lost in &status.lost {
-        writeln!(out, "  lost: sectors {}..{}", lost.first, lost.end)?;
+        writeln!(out, "  {lost}")?;
     }
     if let Some(work) = &status.work {
         let clean = scrub_summary(work).filter(|_| work.is_clean());

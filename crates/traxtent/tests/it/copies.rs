@@ -107,6 +107,9 @@ fn created_shown_and_destroyed() {
     let status = traxtent_in(at, &["volume", "status", "disk"]);
     assert_eq!(status.status, 2, "{}", status.err);
     assert!(status.err.contains("`volume copies`"), "{}", status.err);
+    let several = traxtent_in(at, &["volume", "status", "disk", "map"]);
+    let says = "disk: is not a member of a volume; it holds a volume with replicas";
+    assert!(several.err.contains(says), "{}", several.err);
     refused(
         at,
         "create --copies 2 --map map disk",

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use traxtent_volume::superblock::{SUPERBLOCK_BYTES, Superblock};
 
 use crate::command::{Answer, traxtent_in};
+use crate::guard::Loop;
 use crate::volume::{files, good, volume};
 
 /// Creates a file without zero bytes.
@@ -54,6 +55,36 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
 
 const CREATE_RAID_1: &str = "create --level raid-1 --chunk 64K --journal 4M";
 const CREATE_RAID_5: &str = "create --level raid-5 --chunk 64K --journal 2M";
+
+/// If the kernel protects a member from writes, is the member kept, and nothing written? Does a
+/// scrub read it, and is the volume otherwise served only for reading?
+#[test]
+fn a_write_protected_member_is_not_dropped() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, &format!("{CREATE_RAID_5} a b c"));
+    let Some(protected) = Loop::attach_with(&at.join("a"), &["--read-only"]) else {
+        testkit::skip!("no loop device can be attached");
+    };
+    let contents = || ["a", "b", "c"].map(|name| fs::read(at.join(name)).unwrap());
+    let before = contents();
+    let members = format!("{} b c", protected.name());
+    let scrub = volume(at, &format!("scrub {members}"));
+    assert_eq!(scrub.status, 0, "{}", scrub.err);
+    let says = "a member cannot be written, so nothing is written";
+    assert!(scrub.err.contains(says), "{}", scrub.err);
+    for line in ["serve {} -- true", "assemble {}", "fail 1 {}"] {
+        let answer = volume(at, &line.replace("{}", &members));
+        assert_eq!(answer.status, 3, "{line}: {}", answer.err);
+        let says = "cannot write it: the device is read-only; `volume serve --read-only`";
+        assert!(answer.err.contains(says), "{line}: {}", answer.err);
+        assert_one_line(&answer);
+    }
+    good(at, &format!("serve --read-only {members} -- true"));
+    assert!(contents() == before);
+    good(at, &format!("status {members}"));
+}
 
 /// Fault 1: an old copy of a member is accepted as current. Is it reported as stale, with both
 /// generations, by every verb that would use it, without writing anything?

@@ -27,6 +27,26 @@ impl Drop for Running {
     }
 }
 
+/// Is a member of a RAID-1 that fails during the initial sync replaced and rebuilt at once, instead
+/// of after the sync?
+#[test]
+fn a_rebuild_ends_the_sync_of_mirrors() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level 1 --chunk 64K --journal 2M a b");
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let orders = ["fail 1", "replace 1 --with c", "rebuild"];
+    let script = orders.map(|order| format!("{program} volume {order} \"$control\""));
+    let script = script.join(" && ");
+    // The sync would take two minutes.
+    let serve = ["volume", "serve", "--sync-rate", "64K", "a", "b", "--"];
+    let served = traxtent_in(at, &[&serve[..], &["sh", "-c", &script]].concat());
+    assert_eq!(served.status, 0, "{}", served.err);
+    let status = good(at, "status --json a c");
+    assert_eq!(status["synced_stripes"], status["stripes"], "{status}");
+}
+
 /// Does a server report a failed member, and too many failed members?
 #[test]
 fn failures_are_reported() {
