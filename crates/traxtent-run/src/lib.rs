@@ -13,6 +13,7 @@ mod output_format;
 mod overload;
 mod pace;
 mod plan;
+pub mod profile_schema;
 mod report;
 mod results;
 mod run;

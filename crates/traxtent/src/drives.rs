@@ -12,13 +12,12 @@ use serde_json::json;
 use traxtent_io::AtomicFile;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
-use traxtent_run::{OutputFormat, Target};
+use traxtent_run::{OutputFormat, Target, profile_schema};
 
 use crate::failure::{Failure, Result};
 use crate::machine::{TARGET_HELP, load};
 use crate::output;
 use crate::overwrite;
-use crate::profile_schema;
 use crate::table::{Side, Table};
 
 /// List the built-in drives, show one, or begin a profile

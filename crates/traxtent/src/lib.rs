@@ -108,7 +108,6 @@ mod plan;
 mod plan_stack;
 mod plot;
 mod probe;
-mod profile_schema;
 mod progress;
 mod serve;
 mod sim;

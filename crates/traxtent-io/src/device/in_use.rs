@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dev, Mode, OFlags, major, minor};
 use rustix::io::Errno;
 
-use super::mounts::{mounts, unescape};
+use super::mounts::{mounts, unescaped};
 use super::storage::{FileId, LoopDevice, Storage};
 use super::sysfs;
 
@@ -110,10 +110,12 @@ fn number(folder: &Path) -> Option<Dev> {
 }
 
 fn mounted_on(device: Dev) -> Option<String> {
-    mounts().into_iter().find_map(|mount| {
+    let mounts = mounts().unwrap_or_default();
+    mounts.into_iter().find_map(|mount| {
         // A file system that spans devices has a device number of its own, and names one of its
         // devices.
-        (mount.device == device || rdev(&mount.source) == Some(device)).then_some(mount.point)
+        let is_on_it = mount.device == device || rdev(&mount.source) == Some(device);
+        is_on_it.then(|| mount.point.display().to_string())
     })
 }
 
@@ -126,7 +128,7 @@ fn swaps() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let lines = table.lines().skip(1);
     let files = lines.filter_map(|line| line.split_whitespace().next());
-    files.map(|file| PathBuf::from(unescape(file))).collect()
+    files.map(|file| unescaped(file.as_bytes())).collect()
 }
 
 fn rdev(path: &Path) -> Option<Dev> {
@@ -144,7 +146,7 @@ mod tests {
     /// Is a mounted device found to be in use, and a path without a disk not?
     #[test]
     fn a_mounted_device_is_in_use() {
-        let mounts = mounts();
+        let mounts = mounts().unwrap();
         let Some(mount) = mounts.iter().find(|mount| rdev(&mount.source).is_some()) else {
             testkit::skip!("no block device is mounted");
         };

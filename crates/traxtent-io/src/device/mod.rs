@@ -12,7 +12,7 @@ mod error;
 pub mod guard;
 mod in_use;
 mod interrupt;
-mod mounts;
+pub mod mounts;
 mod sg;
 mod storage;
 mod sysfs;

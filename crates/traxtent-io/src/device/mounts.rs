@@ -1,6 +1,9 @@
 //! The mounts that this process sees.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Dev;
@@ -13,37 +16,63 @@ const REMOTE: [&str; 9] = [
     "9p", "afs", "ceph", "cifs", "fuse", "fuseblk", "nfs", "nfs4", "smb3",
 ];
 
-/// A line of /proc/self/mountinfo (Linux, Documentation/filesystems/proc.rst, section 3.5).
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mount {
+/// A mounted file system: a line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
     /// The device number of its files.
-    pub(super) device: Dev,
+    pub device: Dev,
     /// The directory where it is mounted.
-    pub(super) point: String,
-    /// The type, with the subtype.
-    pub(super) kind: String,
+    pub point: PathBuf,
+    /// The type, with the subtype: `fuse.traxtent`.
+    pub kind: String,
     /// The device that is mounted, or an arbitrary name.
-    pub(super) source: PathBuf,
+    pub source: PathBuf,
 }
 
 /// Returns the mounts in the order in which they were made.
-pub(super) fn mounts() -> Vec<Mount> {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    table.lines().filter_map(Mount::parse).collect()
+///
+/// # Errors
+/// Returns an error if the kernel's table cannot be read.
+pub fn mounts() -> io::Result<Vec<Mount>> {
+    let table = fs::read("/proc/self/mountinfo")?;
+    let lines = table.split(|&byte| byte == b'\n');
+    Ok(lines.filter_map(Mount::parse).collect())
+}
+
+/// Returns the mount that is visible at a directory, whose path must be canonical.
+///
+/// # Errors
+/// Returns an error if the kernel's table cannot be read.
+pub fn mounted_at(directory: &Path) -> io::Result<Option<Mount>> {
+    let visible = mounts()?.into_iter().rev();
+    Ok(visible.into_iter().find(|mount| mount.point == directory))
+}
+
+/// Returns the mount points of file systems on a block device or on its partitions.
+pub fn mounts_of_device(device: &Path) -> Vec<PathBuf> {
+    let is_on_it = |mount: &Mount| {
+        let source = mount.source.as_os_str().as_encoded_bytes();
+        match source.strip_prefix(device.as_os_str().as_encoded_bytes()) {
+            Some([]) => true,
+            Some([b'p', partition @ ..]) => partition.iter().all(u8::is_ascii_digit),
+            _ => false,
+        }
+    };
+    let table = mounts().unwrap_or_default().into_iter();
+    table.filter(is_on_it).map(|mount| mount.point).collect()
 }
 
 impl Mount {
-    fn parse(line: &str) -> Option<Mount> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(2);
-        let device = parse_number(mount.next()?)?;
-        let point = unescape(mount.nth(1)?);
-        let mut file_system = file_system.split(' ');
+    fn parse(line: &[u8]) -> Option<Mount> {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let device = parse_number(str::from_utf8(fields.nth(2)?).ok()?)?;
+        let point = unescaped(fields.nth(1)?);
+        let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
         Some(Mount {
             device,
             point,
-            kind: file_system.next()?.to_owned(),
-            source: PathBuf::from(unescape(file_system.next()?)),
+            kind: String::from_utf8_lossy(fields.next()?).into_owned(),
+            source: unescaped(fields.next()?),
         })
     }
 
@@ -51,7 +80,7 @@ impl Mount {
     pub(super) fn of<'m>(path: &Path, mounts: &'m [Mount]) -> Option<&'m Mount> {
         let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
         // Of several mounts on one directory, the last one is visible.
-        above.max_by_key(|mount| mount.point.len())
+        above.max_by_key(|mount| mount.point.as_os_str().len())
     }
 
     /// Returns whether its files may not respond.
@@ -61,18 +90,29 @@ impl Mount {
     }
 }
 
-/// Decodes the kernel's octal escapes of white space and backslashes.
-pub(super) fn unescape(text: &str) -> String {
-    let mut plain = text.to_owned();
-    for (escape, character) in [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ] {
-        plain = plain.replace(escape, character);
+/// Decodes a path in which some bytes are written as a backslash and three octal digits.
+pub(super) fn unescaped(field: &[u8]) -> PathBuf {
+    let mut path = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (byte, after) {
+            (
+                b'\\',
+                [
+                    a @ b'0'..=b'3',
+                    b @ b'0'..=b'7',
+                    c @ b'0'..=b'7',
+                    after @ ..,
+                ],
+            ) => {
+                path.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            _ => path.push(*byte),
+        }
     }
-    plain
+    PathBuf::from(OsString::from_vec(path))
 }
 
 #[cfg(test)]
@@ -86,20 +126,20 @@ mod tests {
     #[test]
     fn mounts_are_read() {
         let plain =
-            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+            b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
         let mount = Mount::parse(plain).unwrap();
         assert_eq!(mount.device, makedev(98, 0));
         assert_eq!(
-            (mount.point.as_str(), mount.source.to_str()),
-            ("/mnt2", Some("/dev/root"))
+            (mount.point.to_str(), mount.source.to_str()),
+            (Some("/mnt2"), Some("/dev/root"))
         );
-        let bare = "36 35 8:1 / /my\\040disk rw - btrfs /dev/sd\\134x rw";
+        let bare = b"36 35 8:1 / /my\\040disk rw - btrfs /dev/sd\\134x rw";
         let mount = Mount::parse(bare).unwrap();
         assert_eq!(
-            (mount.point.as_str(), mount.source.to_str()),
-            ("/my disk", Some("/dev/sd\\x"))
+            (mount.point.to_str(), mount.source.to_str()),
+            (Some("/my disk"), Some("/dev/sd\\x"))
         );
-        assert_eq!(Mount::parse("36 35 8 / /"), None);
+        assert_eq!(Mount::parse(b"36 35 8 / /"), None);
     }
 
     /// Is the mount of a path the innermost one, and of several on one directory the last? Are file
@@ -113,7 +153,7 @@ mod tests {
             "4 1 0:52 / /mnt/a rw - nfs4 host:/a rw",
         ]
         .iter()
-        .filter_map(|line| Mount::parse(line))
+        .filter_map(|line| Mount::parse(line.as_bytes()))
         .collect();
         let of = |path: &str| {
             let mount = Mount::of(Path::new(path), &mounts).unwrap();

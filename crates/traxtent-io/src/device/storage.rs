@@ -124,7 +124,7 @@ impl LoopDevice {
     /// on a file system that may not respond, unless this is the file system with the given device
     /// number.
     pub(super) fn all(file_system: Option<Dev>) -> Vec<LoopDevice> {
-        let mounts = mounts();
+        let mounts = mounts().unwrap_or_default();
         let may_hang = |folder: &Path| {
             let path = sysfs::text(folder, "loop/backing_file");
             let mount = path.and_then(|path| Mount::of(Path::new(&path), &mounts));

@@ -10,7 +10,7 @@ use super::error::FuseError;
 use super::filesystem::FILE_NAME;
 use super::loop_device::LoopDevice;
 use super::mount_point::{FILE_SYSTEM_TYPE, unmount};
-use super::mount_table::{MountEntry, mounted_at};
+use traxtent_io::device::mounts::{Mount, mounted_at};
 
 /// Removes the leftovers of killed servers at a directory, whose path must be canonical.
 ///
@@ -51,8 +51,8 @@ pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
 }
 
 /// Returns an error unless a mount is one of ours whose server has ended.
-fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
-    let path = mount.at.clone();
+fn check_dead(mount: &Mount) -> Result<(), FuseError> {
+    let path = mount.point.clone();
     if mount.kind != FILE_SYSTEM_TYPE {
         return Err(FuseError::MountPoint {
             path,
@@ -61,7 +61,7 @@ fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
         });
     }
     // The kernel caches attributes even after the server has ended, but not statistics.
-    match rustix::fs::statfs(&mount.at) {
+    match rustix::fs::statfs(&mount.point) {
         Err(errno) if is_disconnected(&errno.into()) => Ok(()),
         _ => Err(FuseError::Served { path }),
     }

@@ -21,9 +21,9 @@ use linux_raw_sys::loop_device::{
 use rustix::fs::OFlags;
 
 use super::error::FuseError;
-use super::mount_table::mounts_of_device;
 use super::users::users_of;
 use crate::service::Export;
+use traxtent_io::device::mounts::mounts_of_device;
 
 const CONTROL: &str = "/dev/loop-control";
 
@@ -71,6 +71,10 @@ impl LoopDevice {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
                 Err(error) => return Err(failed(error)),
                 Ok(()) => {
+                    // A loop device keeps the flag that `blockdev --setro` has set.
+                    if !export.read_only {
+                        control::allow_writes(&loop_file).map_err(failed)?;
+                    }
                     let file = file.to_owned();
                     let attached = LoopDevice { device, file };
                     attached.set_rotational(export);
@@ -245,11 +249,12 @@ fn configuration(file: &Path, export: &Export) -> loop_config {
 /// The calls to the kernel.
 #[allow(unsafe_code)]
 mod control {
-    use std::ffi::c_void;
+    use std::ffi::{c_int, c_void};
     use std::fs::File;
     use std::io;
     use std::ptr;
 
+    use linux_raw_sys::ioctl::BLKROSET;
     use linux_raw_sys::loop_device::{LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, loop_config};
     use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 
@@ -258,6 +263,14 @@ mod control {
         // SAFETY: LOOP_CONFIGURE reads this structure.
         let request = unsafe { Setter::<{ LOOP_CONFIGURE }, loop_config>::new(config) };
         // SAFETY: the request is one of loop devices; any other device refuses it.
+        Ok(unsafe { ioctl(device, request) }?)
+    }
+
+    /// Clears the flag that makes a block device read-only.
+    pub(super) fn allow_writes(device: &File) -> io::Result<()> {
+        // SAFETY: BLKROSET reads this number.
+        let request = unsafe { Setter::<{ BLKROSET }, c_int>::new(0) };
+        // SAFETY: the request is one of block devices; any other device refuses it.
         Ok(unsafe { ioctl(device, request) }?)
     }
 

@@ -18,7 +18,6 @@ mod filesystem;
 mod leftovers;
 mod loop_device;
 mod mount_point;
-mod mount_table;
 mod users;
 
 use std::fs;

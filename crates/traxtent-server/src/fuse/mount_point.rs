@@ -22,9 +22,10 @@ use rustix::net::{
 };
 
 use super::error::FuseError;
-use super::mount_table::{MountEntry, mounted_at};
 use parking_lot::Mutex;
+use rustix::fs::Dev;
 use traxtent_io::device::Storage;
+use traxtent_io::device::mounts::{Mount, mounted_at};
 
 /// The file system type that identifies our mounts.
 pub(super) const FILE_SYSTEM_TYPE: &str = "fuse.traxtent";
@@ -43,14 +44,12 @@ const UNMOUNT_TRIES: u32 = 20;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
 
 /// The device numbers of the file systems that this process serves, as `major:minor`.
-static SERVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static SERVED: Mutex<Vec<Dev>> = Mutex::new(Vec::new());
 
 /// Returns whether a file system that this process serves holds the bytes.
 pub(crate) fn is_served_here(storage: &Storage) -> bool {
-    storage.file_system().is_some_and(|device| {
-        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        SERVED.lock().contains(&format!("{major}:{minor}"))
-    })
+    let device = storage.file_system();
+    device.is_some_and(|device| SERVED.lock().contains(&device))
 }
 
 /// A mounted file system, which is unmounted when this is dropped.
@@ -58,7 +57,7 @@ pub(crate) fn is_served_here(storage: &Storage) -> bool {
 pub(super) struct MountPoint {
     directory: PathBuf,
     /// The device number of the mount, as `major:minor`; empty if the mount was gone at once.
-    device: String,
+    device: Option<Dev>,
 }
 
 impl MountPoint {
@@ -83,9 +82,9 @@ impl MountPoint {
         })?;
         let mount_point = MountPoint {
             directory: directory.to_owned(),
-            device: mount.map_or_else(String::new, |mount| mount.device),
+            device: mount.map(|mount| mount.device),
         };
-        SERVED.lock().push(mount_point.device.clone());
+        SERVED.lock().extend(mount_point.device);
         Ok((mount_point, connection))
     }
 
@@ -108,20 +107,21 @@ impl MountPoint {
 
     /// Returns whether the visible mount at the directory, which the mount table names, is this
     /// one.
-    fn is_ours(&self, visible: io::Result<Option<MountEntry>>) -> Result<bool, FuseError> {
+    fn is_ours(&self, visible: io::Result<Option<Mount>>) -> Result<bool, FuseError> {
         let visible = visible.map_err(|error| FuseError::Unmount {
             path: self.directory.clone(),
             error,
         })?;
-        Ok(visible
-            .is_some_and(|mount| mount.kind == FILE_SYSTEM_TYPE && mount.device == self.device))
+        Ok(visible.is_some_and(|mount| {
+            mount.kind == FILE_SYSTEM_TYPE && Some(mount.device) == self.device
+        }))
     }
 }
 
 impl Drop for MountPoint {
     /// Removes the mount from the directory even if it is in use.
     fn drop(&mut self) {
-        SERVED.lock().retain(|device| *device != self.device);
+        SERVED.lock().retain(|device| Some(*device) != self.device);
         if let Ok(true) = self.is_ours(mounted_at(&self.directory)) {
             detach(&self.directory);
         }
@@ -263,8 +263,7 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
 
-    use super::super::mount_table::MountEntry;
-    use super::{FILE_SYSTEM_TYPE, MountPoint};
+    use super::{FILE_SYSTEM_TYPE, Mount, MountPoint};
 
     /// Is an unreadable mount table an error, not a sign that the file system is unmounted? Is a
     /// mount recognized by its type and its device number?
@@ -272,18 +271,18 @@ mod tests {
     fn an_unknown_mount_is_not_an_unmounted_one() {
         let point = MountPoint {
             directory: PathBuf::from("/no/such/directory"),
-            device: "0:45".to_owned(),
+            device: Some(45),
         };
-        let entry = |kind: &str, device: &str| MountEntry {
-            device: device.to_owned(),
-            at: point.directory.clone(),
+        let entry = |kind: &str, device| Mount {
+            device,
+            point: point.directory.clone(),
             kind: kind.to_owned(),
             source: PathBuf::from("traxtent"),
         };
         let is_ours = |visible| point.is_ours(visible).unwrap();
-        assert!(is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, "0:45")))));
-        assert!(!is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, "0:46")))));
-        assert!(!is_ours(Ok(Some(entry("tmpfs", "0:45")))));
+        assert!(is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, 45)))));
+        assert!(!is_ours(Ok(Some(entry(FILE_SYSTEM_TYPE, 46)))));
+        assert!(!is_ours(Ok(Some(entry("tmpfs", 45)))));
         assert!(!is_ours(Ok(None)));
         let unread = point.is_ours(Err(io::ErrorKind::PermissionDenied.into()));
         let message = unread.unwrap_err().to_string();

@@ -182,6 +182,8 @@ const RARE_SHARE: f64 = 0.01;
 const RARE_COUNT: u64 = 100;
 /// The bounds as text.
 const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; for a kind with less than 1 % of the requests and fewer than 100, p50 within 1 % or 1 ms; for a kind that takes no time in the model, its excess at most 2 % of the time of all requests; lateness p50 (of the requests that take time in the model) at most 50 us and p99 at most 1 ms of the drive's time";
+/// The most important bounds.
+const BOUNDS_IN_SHORT: &str = "p50 within 1 % or 50 us of the model's, p99 within 2 % or 50 us, lateness p50 50 us, p99 1 ms of the drive's time; `bounds` in JSON has all";
 /// The wait for other requests above which a receipt mentions starvation.
 const STARVED: Span = Span(1_000_000_000_000);
 /// The share of processor time used by others above which a late run's receipt mentions it.
@@ -696,7 +698,7 @@ impl Receipt {
             format!("verdict     {verdict}: {}", self.reasons.join("; "))
         });
         if self.verdict == ReceiptVerdict::NotTrustworthy {
-            lines.push(format!("bounds      {}", self.bounds));
+            lines.push(format!("bounds      {BOUNDS_IN_SHORT}"));
         }
         lines.extend(self.notes.iter().map(|note| format!("notes       {note}")));
         lines

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use traxtent_io::device::guard::{self, Refusal};
 use traxtent_server::serve::{DriveServer, Receipt, ReceiptVerdict, ServeError, Speed};
 use traxtent_server::service::{Export, FileRole};
+use traxtent_units::Count;
 
 use crate::failure::{Failure, Result, note};
 use crate::output;
@@ -81,8 +82,8 @@ pub(crate) struct Args {
     /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
-    /// Exit with status 4 if the run is not trustworthy according to a receipt, or no request was
-    /// completed; if COMMAND fails, exit with its status
+    /// Exit with status 4 if the run is not trustworthy according to a receipt, no request was
+    /// completed, or the storage below a drive failed; if COMMAND fails, exit with its status
     #[arg(long)]
     require_trustworthy: bool,
     /// Exit with status 4 if a fault of a scenario failed, or did not occur because the run ended
@@ -117,25 +118,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             check_contents(path)?;
         }
     }
-    let servers = drives.iter().map(open).collect::<Result<Vec<_>>>()?;
-    let exports: Vec<Export> = drives
+    let files = drives
         .iter()
-        .zip(&servers)
-        .map(|(drive, server)| Export {
-            name: drive.name.clone(),
-            description: drive.settings.profile.model.clone(),
-            service: Arc::clone(server) as _,
-            read_only: args.read_only,
-        })
-        .collect();
-    let outstanding = drives.iter().map(ServedDrive::outstanding).max();
-    let session = Session::start(
-        exports,
-        &args.front_ends,
-        outstanding.unwrap_or(1),
-        folder.path(),
-        signals,
-    )?;
+        .flat_map(|drive| [&drive.settings.file, &drive.settings.log]);
+    let new: Vec<_> = files.flatten().filter(|path| !path.exists()).collect();
+    let started = start(args, &drives, folder.path(), signals);
+    if started.is_err() {
+        for path in new {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    let (servers, session) = started?;
     let served: Vec<Served> = drives
         .iter()
         .zip(session.exports())
@@ -155,6 +148,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     session::end_with(status, stopped.and(shown))?;
     check_receipts(args, &receipts)
+}
+
+/// Opens the drives, and starts serving them.
+fn start(
+    args: &Args,
+    drives: &[ServedDrive],
+    folder: &Path,
+    signals: Signals,
+) -> Result<(Vec<Arc<DriveServer>>, Session)> {
+    let servers = drives.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let exports: Vec<Export> = drives
+        .iter()
+        .zip(&servers)
+        .map(|(drive, server)| Export {
+            name: drive.name.clone(),
+            description: drive.settings.profile.model.clone(),
+            service: Arc::clone(server) as _,
+            read_only: args.read_only,
+        })
+        .collect();
+    let outstanding = drives.iter().map(ServedDrive::outstanding).max();
+    let outstanding = outstanding.unwrap_or(1);
+    let session = Session::start(exports, &args.front_ends, outstanding, folder, signals)?;
+    Ok((servers, session))
 }
 
 fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
@@ -246,6 +263,16 @@ fn check_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
         if let Some(verdict) = verdict.filter(|_| args.require_trustworthy) {
             let reasons = receipt.reasons.join("; ");
             lines.push(format!("{name}: {verdict}: {reasons}"));
+        }
+        if let Some(error) = receipt
+            .storage_error
+            .as_ref()
+            .filter(|_| args.require_trustworthy)
+        {
+            let failed = Count(receipt.storage_errors, "request");
+            lines.push(format!(
+                "{name}: {failed} failed in the storage below the drive: {error}"
+            ));
         }
         let mut missed = receipt.failed_faults.iter().chain(&receipt.pending_faults);
         if let Some(first) = missed.next().filter(|_| args.require_faults) {

@@ -498,6 +498,54 @@ fn failed_faults() {
     assert_eq!(required("0 s", "sleep 0.2").status, 0);
 }
 
+/// If the storage below the drive fails, is the exit status 4 with `--require-trustworthy`?
+#[test]
+fn failed_storage_is_not_trustworthy() {
+    let folder = TempDir::new().unwrap();
+    let small = folder.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mut mount = std::process::Command::new("mount");
+    mount
+        .args(["-t", "tmpfs", "-o", "size=1m", "none"])
+        .arg(&small);
+    if !mount.output().is_ok_and(|mounted| mounted.status.success()) {
+        testkit::skip!("no file system can be mounted");
+    }
+    let write = "qemu-io -f raw -c 'write 0 4M' \"$uri\"; mount -o remount,size=9m small";
+    let options = ["--file", "small/d", "--require-trustworthy", "--speed=0.01"];
+    let line = [
+        &["serve", "instant"],
+        &options[..],
+        &["--", "sh", "-c", write],
+    ]
+    .concat();
+    let answer = traxtent_in(folder.path(), &line);
+    let _ = std::process::Command::new("umount").arg(&small).status();
+    assert_eq!(answer.status, 4, "{}", answer.err);
+    let says = "failed in the storage below the drive: ";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
+/// If a server cannot start, do new files for the data and the log vanish, and old ones stay?
+#[test]
+fn a_failed_start_leaves_no_files() {
+    let folder = TempDir::new().unwrap();
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = busy.local_addr().unwrap().port().to_string();
+    let serve = || {
+        let options = ["--file", "data", "--log", "log.csv", "--port", &port];
+        let answer = traxtent_in(
+            folder.path(),
+            &[&["serve", "instant"], &options[..]].concat(),
+        );
+        assert_eq!(answer.status, 3, "{}", answer.err);
+        folder.path().read_dir().unwrap().count()
+    };
+    assert_eq!(serve(), 0);
+    fs::write(folder.path().join("data"), vec![7; 512]).unwrap();
+    assert_eq!(serve(), 1);
+}
+
 /// Does a server of several drives leave the `--fuse` directory empty, and does the next server
 /// remove the directories that a killed server has left there?
 #[test]

@@ -8,7 +8,7 @@ use traxtent_model::profile::schema::{
 };
 
 /// Returns the reference of all keys, in Markdown.
-pub(crate) fn reference() -> String {
+pub fn reference() -> String {
     let mut page = String::from(HEADING);
     for section in sections() {
         let title = match (section.path, section.curve) {
@@ -85,7 +85,7 @@ fn values(section: &Section, key: &Key) -> String {
 }
 
 /// Returns the JSON schema (draft 2020-12).
-pub(crate) fn json_schema() -> Value {
+pub fn json_schema() -> Value {
     let mut root = table("");
     let described = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
