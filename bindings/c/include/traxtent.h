@@ -75,8 +75,8 @@ typedef enum traxtent_op {
   TRAXTENT_READ = 1,
   // Writes sectors.
   TRAXTENT_WRITE = 2,
-  // Makes durable all writes that completed before the submission. `lbn` and `sectors` must be
-  // zero.
+  // Waits for all writes that were submitted before it, and makes durable those that had
+  // completed before the submission. `lbn` and `sectors` must be zero.
   TRAXTENT_FLUSH = 3,
   // Discards sectors (TRIM); their content afterwards depends on the drive.
   TRAXTENT_TRIM = 4,
