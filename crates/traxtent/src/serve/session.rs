@@ -73,10 +73,13 @@ impl Session {
             report(panic);
             std::process::abort();
         }));
-        let listener = args.listen(folder)?;
-        args.check(&exports)?;
-        start(&exports)?;
-        let front_ends = args.start(&exports, listener, outstanding);
+        let begin = || {
+            let listener = args.listen(folder)?;
+            args.check(&exports)?;
+            start(&exports)?;
+            args.start(&exports, listener, outstanding)
+        };
+        let front_ends = begin();
         if front_ends.is_err() {
             // The first error is the one to report.
             let _ = stop(&exports);
