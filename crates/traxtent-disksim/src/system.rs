@@ -15,7 +15,6 @@ use super::synthio_places::SynthioPlaces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
-use traxtent_model::drive::RequestError;
 use traxtent_model::profile::{HostSpec, Profile, Scheduler};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_workload::{SynthioError, SynthioSpec, TraceRecord};
@@ -171,25 +170,6 @@ impl System {
     /// file. Returns `None` if the file has no such workload.
     pub fn synthio_error(&self, error: &SynthioError) -> Option<ParamError> {
         Some(self.synthio_places.as_ref()?.error(error))
-    }
-
-    /// Returns an error at the first generator whose devices are larger than a drive or array that
-    /// refused one of its requests as [beyond its end](RequestError::BeyondEnd). Returns `None` for
-    /// other errors, or if there is no such generator.
-    pub fn synthio_capacity_error(&self, error: &RequestError) -> Option<ParamError> {
-        let &RequestError::BeyondEnd { capacity, .. } = error else {
-            return None;
-        };
-        let mut generators = self.synthio.as_ref()?.generators.iter();
-        let generator = generators.position(|one| one.device_sectors > capacity)?;
-        self.synthio_error(&SynthioError::Generator {
-            generator,
-            name: "storage capacity per device",
-            value: self.synthio.as_ref()?.generators[generator]
-                .device_sectors
-                .to_string(),
-            expected: format!("expected at most {capacity}, the sectors of the device"),
-        })
     }
 
     /// Returns an error in the requests of the synthetic workload, with the place of its block.

@@ -11,8 +11,8 @@ use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::{Count, SimTime};
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
-    ArrivalModel, Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioSpec, TraceError,
-    TraceFormat, TraceOptions, WorkloadSpec,
+    ArrivalModel, Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioError, SynthioSpec,
+    TraceError, TraceFormat, TraceOptions, WorkloadSpec,
 };
 
 use crate::error::{Result, RunError};
@@ -297,24 +297,44 @@ impl SimulationRun {
             Some(placed) => RunError::input(placed),
             None => RunError::at(&self.machine.target, error),
         };
-        let mut source = Synthio::new(spec, self.seed).map_err(|error| {
-            let placed = system.and_then(|system| system.synthio_error(&error));
-            at(placed, &error)
-        })?;
+        let of_generator = |error: &SynthioError| {
+            let placed = system.and_then(|system| system.synthio_error(error));
+            at(placed, error)
+        };
+        let mut source = Synthio::new(spec, self.seed).map_err(|error| of_generator(&error))?;
+        if let Some(error) = self.capacity_error(spec, host) {
+            return Err(of_generator(&error));
+        }
         let summary = self
             .simulate_source(host, &mut source, observer, sink)
             .map_err(|error| {
-                let placed = system.and_then(|system| match &error {
-                    SimulateError::Request { error, .. } => system.synthio_capacity_error(error),
-                    _ => None,
-                });
-                let of_block = || system?.synthio_request_error(&error);
-                at(placed.or_else(of_block), &error)
+                let placed = system.and_then(|system| system.synthio_request_error(&error));
+                at(placed, &error)
             })?;
         if summary.is_some() {
             self.note_end(spec, &source, observer);
         }
         Ok(summary)
+    }
+
+    /// Returns the error for the first generator that assumes more sectors than the smallest of its
+    /// devices has, whether or not it would draw a request beyond that device's end.
+    fn capacity_error(&self, spec: &SynthioSpec, host: &Host) -> Option<SynthioError> {
+        let names = self.machine.device_names();
+        spec.generators.iter().enumerate().find_map(|(number, one)| {
+            let devices = one.devices.iter();
+            let sized = devices.filter_map(|&device| Some((host.capacity(device)?, device)));
+            let (capacity, smallest) = sized.min()?;
+            (one.device_sectors > capacity.0).then(|| SynthioError::Generator {
+                generator: number,
+                name: "storage capacity per device",
+                value: one.device_sectors.to_string(),
+                expected: format!(
+                    "expected at most {}, the sectors of {}",
+                    capacity.0, names[smallest as usize]
+                ),
+            })
+        })
     }
 
     /// Notes why a synthetic workload has issued fewer requests than it states.

@@ -233,13 +233,17 @@ impl Machine {
         files.map(PathBuf::as_path)
     }
 
-    /// Returns the names of the devices that serve requests: the arrays, or else the drives. Empty
-    /// if there is only one.
-    pub(crate) fn several_names(&self) -> Vec<String> {
-        let names: Vec<String> = match self.arrays() {
+    /// Returns the names of the devices that serve requests: the arrays, or else the drives.
+    pub(crate) fn device_names(&self) -> Vec<String> {
+        match self.arrays() {
             [] => self.drives.iter().map(|drive| drive.name.clone()).collect(),
             arrays => arrays.iter().map(|array| array.name.clone()).collect(),
-        };
+        }
+    }
+
+    /// Returns the names of the devices that serve requests if there are several.
+    pub(crate) fn several_names(&self) -> Vec<String> {
+        let names = self.device_names();
         if names.len() > 1 { names } else { Vec::new() }
     }
 

@@ -155,6 +155,13 @@ impl Arrays {
         (counted > 0).then(|| self.parts_time.as_ms() / counted as f64)
     }
 
+    /// Returns the capacity of an array; `None` if it does not exist.
+    pub fn capacity(&self, array: u32) -> Option<Sectors> {
+        self.arrays
+            .get(array as usize)
+            .map(|(array, _)| array.capacity())
+    }
+
     /// Adds an array whose members are the drives `disks` of the host.
     pub fn add(&mut self, array: Array, disks: Vec<u32>) {
         self.arrays.push((array, disks));

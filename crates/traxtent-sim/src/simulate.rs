@@ -223,6 +223,16 @@ impl Host {
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
         self.ports.iter().map(DriveQueue::unit)
     }
+
+    /// Returns the capacity of a device of requests: an array or, without arrays, a drive. `None`
+    /// if it does not exist.
+    pub fn capacity(&self, device: u32) -> Option<Sectors> {
+        if !self.arrays.is_empty() {
+            return self.arrays.capacity(device);
+        }
+        let port = self.ports.get(device as usize)?;
+        Some(port.unit().geometry().capacity())
+    }
 }
 
 impl Host {
