@@ -7,12 +7,13 @@ use super::required::{
     warn_of_missing_in_layout,
 };
 use super::scheduling::{QueueOwner, scheduler};
-use super::seek::parse_seeks;
+use super::seek::{SeekPoint, parse_seeks};
 use traxtent_model::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
     OriginKind, OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil,
     Scheduler, ScsiSpec, SectorSpec, SeekSpec, WriteBack,
 };
+use traxtent_units::Count;
 
 /// The longest duration that a parameter may have, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
@@ -227,11 +228,15 @@ fn mechanics(
         rpm: block.require_f64("Rotation speed (in rpms)")?,
         head_switch_ms: ms(block, "Head switch time")?,
         write_settle_ms: block.get_f64("Add. write settling delay")?.unwrap_or(0.0),
-        seek: seek(block, sources)?,
+        seek: seek(block, sources, warnings)?,
     })
 }
 
-fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
+fn seek(
+    block: &Block,
+    sources: &Sources<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<SeekSpec, ParamError> {
     const THREE: [&str; 3] = [
         "Single cylinder seek time",
         "Average seek time",
@@ -316,6 +321,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
             let text =
                 sources(&path).map_err(|problem| file.error(format!("{path}: {problem}")))?;
             let points = parse_seeks(&path, &text)?;
+            warnings.extend(warning_of_unit(&path, &points));
             let read = points
                 .iter()
                 .map(|point| (point.distance, point.read_ms))
@@ -332,6 +338,26 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
             )));
         }
     })
+}
+
+/// The factor by which a time in a seek curve may fall from one distance to the next. DiskSim's
+/// curve of the IBM 18ES has one that falls by 7.2. A time in seconds among others in milliseconds
+/// falls by about 1000.
+const SEEK_DROP_MAX: f64 = 100.0;
+
+/// Returns the warning about the first seek that takes far less time than the next shorter one.
+fn warning_of_unit(path: &str, points: &[SeekPoint]) -> Option<String> {
+    let mut pairs = points.windows(2).map(|pair| (pair[0], pair[1]));
+    let drops = |(near, far): &(SeekPoint, SeekPoint)| far.read_ms * SEEK_DROP_MAX < near.read_ms;
+    let (near, far) = pairs.find(drops)?;
+    Some(format!(
+        "{path}: a seek over {} takes {} ms, but one over {} takes {} ms; times must be in \
+         milliseconds",
+        Count(far.distance, "cylinder"),
+        far.read_ms,
+        near.distance,
+        near.read_ms
+    ))
 }
 
 fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
 use traxtent_model::profile::{HostSpec, Profile, Scheduler};
-use traxtent_units::{Lbn, Sectors};
+use traxtent_units::{Count, Lbn, Sectors};
 use traxtent_workload::{SynthioError, SynthioSpec, TraceRecord};
 
 /// The maximum number of disks. DiskSim itself has room for 100 devices.
@@ -236,7 +236,16 @@ impl DeviceNames<'_> {
             let array = array
                 .or(alike)
                 .filter(|array| *array < self.arrays.len())
-                .ok_or_else(|| name.error(format!("there is no array {name_text:?}")))?;
+                .ok_or_else(|| {
+                    let names = self.arrays.iter().map(|array| array.name.as_str());
+                    let names: Vec<&str> = names.collect();
+                    let counted = Count(names.len(), "array");
+                    name.error(format!(
+                        "there is no array {name_text:?}; the file has {counted} ({}), and a disk's \
+                         name means the array with the disk's number, counted from 0",
+                        listed(&names)
+                    ))
+                })?;
             return Ok(Rc::new([array as u32]));
         }
         if let Some(&disk) = self.disks.get(name_text) {
@@ -572,9 +581,10 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns the organizations that are addressed as one disk. Either all organizations or none
-    /// must be.
+    /// must be, and none may use a disk that another one uses.
     fn arrays(&self, disks: &BTreeMap<String, u32>) -> Result<Vec<SystemArray>, ParamError> {
         let (mut arrays, mut plain) = (Vec::new(), None);
+        let mut used = BTreeMap::new();
         let organizations = self.document.blocks();
         for block in organizations.filter(|block| block.kind == "disksim_logorg") {
             require_organization(block)?;
@@ -623,16 +633,24 @@ impl<'a> Loader<'a> {
             {
                 return Err(redundancy.error("Synch writes for safety is not modelled"));
             }
+            let array = block.name.clone().unwrap_or_default();
             let disks = members.iter().map(|node| {
                 let name = node.str()?;
                 let disk = disks.get(name).copied();
-                disk.ok_or_else(|| no_such("disk", self.document, node))
+                let disk = disk.ok_or_else(|| no_such("disk", self.document, node))?;
+                match used.insert(disk, array.clone()) {
+                    None => Ok(disk),
+                    Some(other) => Err(node.error(format!(
+                        "{array}: {name} is a disk of {other} already; arrays cannot share disks"
+                    ))),
+                }
             });
+            let disks = disks.collect::<Result<_, _>>()?;
             arrays.push(SystemArray {
-                name: block.name.clone().unwrap_or_default(),
+                name: array,
                 level,
                 chunk: Sectors(chunk.into()),
-                disks: disks.collect::<Result<_, _>>()?,
+                disks,
             });
         }
         if !arrays.is_empty()
@@ -742,9 +760,15 @@ fn rearranging(organization: &Block) -> Result<Option<ParamError>, ParamError> {
         let one_disk = key == "Addressing mode" && organization.require_list("devices")?.len() == 1;
         if value != plain && !one_disk {
             let name = organization.name.as_deref().unwrap_or("logorg");
-            return Ok(Some(node.error(format!(
-                "{name}: {key} = {value}: striping and redundancy are not modelled"
-            ))));
+            let is_parts = organization.require_str("Addressing mode")? == "Parts";
+            let why = if is_parts {
+                "not modelled with Addressing mode = Parts; use Array, or Asis and Noredun"
+            } else {
+                "not modelled with a single disk; list several, or use Asis and Noredun"
+            };
+            return Ok(Some(
+                node.error(format!("{name}: {key} = {value} is {why}")),
+            ));
         }
     }
     Ok(None)

@@ -321,20 +321,23 @@ impl SimulationRun {
     /// devices has, whether or not it would draw a request beyond that device's end.
     fn capacity_error(&self, spec: &SynthioSpec, host: &Host) -> Option<SynthioError> {
         let names = self.machine.device_names();
-        spec.generators.iter().enumerate().find_map(|(number, one)| {
-            let devices = one.devices.iter();
-            let sized = devices.filter_map(|&device| Some((host.capacity(device)?, device)));
-            let (capacity, smallest) = sized.min()?;
-            (one.device_sectors > capacity.0).then(|| SynthioError::Generator {
-                generator: number,
-                name: "storage capacity per device",
-                value: one.device_sectors.to_string(),
-                expected: format!(
-                    "expected at most {}, the sectors of {}",
-                    capacity.0, names[smallest as usize]
-                ),
+        spec.generators
+            .iter()
+            .enumerate()
+            .find_map(|(number, one)| {
+                let devices = one.devices.iter();
+                let sized = devices.filter_map(|&device| Some((host.capacity(device)?, device)));
+                let (capacity, smallest) = sized.min()?;
+                (one.device_sectors > capacity.0).then(|| SynthioError::Generator {
+                    generator: number,
+                    name: "storage capacity per device",
+                    value: one.device_sectors.to_string(),
+                    expected: format!(
+                        "expected at most {}, the sectors of {}",
+                        capacity.0, names[smallest as usize]
+                    ),
+                })
             })
-        })
     }
 
     /// Notes why a synthetic workload has issued fewer requests than it states.

@@ -301,10 +301,14 @@ impl Machine {
         let names: Vec<String> = self.drives.iter().map(|drive| drive.name.clone()).collect();
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
-                if let Some((name, figure)) = key.split_once('.')
-                    && names.iter().any(|known| known == name)
-                {
-                    let figure = profile_key(figure).unwrap_or(figure);
+                let named = key.split_once('.');
+                let named = named.filter(|(name, _)| names.iter().any(|known| known == name));
+                let named = named.map(|(name, key)| (name, profile_key(key).unwrap_or(key)));
+                let unknown = |figure| match drive.profile.with_value(figure, value) {
+                    Err(ProfileError::UnknownKey { .. }) => true,
+                    Ok(_) | Err(_) => false,
+                };
+                if let Some((name, figure)) = named.filter(|(_, figure)| !unknown(figure)) {
                     let what = format!(
                         "--set changes all drives: write {figure}={value}, or make a profile of \
                          {name} with `traxtent convert` and change it there"

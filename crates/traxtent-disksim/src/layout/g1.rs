@@ -30,6 +30,9 @@ const SCHEMES: [Sparing; 11] = [
     Sparing::SectorsPerZoneSlipToEnd,
 ];
 
+const TRACK_SKEW: &str = "Skew for track switch";
+const CYLINDER_SKEW: &str = "Skew for cylinder switch";
+
 /// A zone's values from the file. Variables of this type are called `band`, the word for a zone in
 /// DiskSim's code.
 pub(super) struct DiskSimZone {
@@ -103,6 +106,18 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
                 "line {}: scheme 0 ignores slips and defects",
                 block.line
             ));
+        }
+        let beyond = band.slips.iter().find(|slip| !map.holds(**slip));
+        imported.notes.extend(beyond.map(|slip| {
+            format!(
+                "line {}: slips: {slip} is beyond the end of the zone",
+                block.line
+            )
+        }));
+        for key in [TRACK_SKEW, CYLINDER_SKEW] {
+            imported
+                .notes
+                .extend(long_skew(block, key, &band, revolutions));
         }
         let collisions = map.collisions(&band);
         if !collisions.is_empty() {
@@ -190,6 +205,21 @@ fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
     })
 }
 
+/// Returns the note about a skew that is longer than the track.
+fn long_skew(block: &Block, key: &str, band: &DiskSimZone, revolutions: bool) -> Option<String> {
+    let node = block.get(key)?;
+    let skew = node.f64().ok()?;
+    let track = if revolutions { 1.0 } else { band.slots as f64 };
+    (skew.abs() > track).then(|| {
+        let unit = if revolutions { "revolutions" } else { "blocks" };
+        format!(
+            "line {}: {key} = {skew} {unit} is longer than the track, which has {}",
+            node.line,
+            Count(band.slots, "block")
+        )
+    })
+}
+
 fn zone(
     block: &Block,
     band: &DiskSimZone,
@@ -215,8 +245,8 @@ fn zone(
         last_cylinder: (band.first_cylinder + band.cylinders - 1) as u32,
         sectors_per_track: PerSurface::Same(band.slots as u32),
         first_angle: skew("Offset of first block")?,
-        track_skew: skew("Skew for track switch")?,
-        cylinder_skew: skew("Skew for cylinder switch")?,
+        track_skew: skew(TRACK_SKEW)?,
+        cylinder_skew: skew(CYLINDER_SKEW)?,
         reserved_sectors: band.reserved,
         spares: map.spares() as u32,
         turns: map.turns(band, backward),

@@ -562,3 +562,132 @@ fn doubtful_workloads_are_reported() {
         assert_eq!(after.len(), before + 1, "{after:?}");
     }
 }
+
+/// Is an organization that is not modelled refused for its true cause: a disk that is used twice, a
+/// single disk, or its addressing mode?
+#[test]
+fn organizations_are_refused_for_their_cause() {
+    let full = connected().replace("simdev = disk1", "simdev = disk0");
+    let line = full[..full.find("devices = ").unwrap()].lines().count();
+    let (scheme, end) = (line - 1, full.lines().count());
+    let striped = |mode: &str, redundancy: &str, devices: &str| {
+        let text = full.replace("Parts", mode).replace("Asis", "Striped");
+        let text = text.replace("Noredun", &format!("{redundancy}, Stripe unit = 1"));
+        let rotated = "Parity rotation type = 1, Parity stripe unit = 1";
+        let text = text.replace("RMW vs. reconstruct = 0.5", rotated);
+        text.replace("devices = [ disk0 ]", &format!("devices = [ {devices} ]"))
+    };
+    let second = |devices: &str| {
+        let text = striped("Array", "Noredun", "disk0, disk2");
+        let text = text.replace("disk0, disk1 ] as", "disk0, disk1, disk2, disk3 ] as");
+        format!(
+            "{text}\ndisksim_logorg P {{ Addressing mode = Array, Distribution scheme = Striped,
+            Redundancy scheme = Noredun, Stripe unit = 1,\ndevices = [ {devices} ] }}"
+        )
+    };
+    assert_eq!(load(&second("disk1, disk3"), None).unwrap().arrays.len(), 2);
+    for (text, says) in [
+        (
+            striped("Array", "Parity_rotated", "disk0, disk1, disk1"),
+            format!("f:{line}: O: disk1 is a disk of O already; arrays cannot share disks"),
+        ),
+        (
+            second("disk1, disk2"),
+            format!(
+                "f:{}: P: disk2 is a disk of O already; arrays cannot share disks",
+                end + 3
+            ),
+        ),
+        (
+            striped("Array", "Parity_rotated", "disk0"),
+            format!(
+                "f:{scheme}: O: Distribution scheme = Striped is not modelled with a single disk; \
+                 list several, or use Asis and Noredun"
+            ),
+        ),
+        (
+            striped("Array", "Noredun", "disk0"),
+            format!(
+                "f:{scheme}: O: Distribution scheme = Striped is not modelled with a single disk"
+            ),
+        ),
+        (
+            striped("Parts", "Parity_rotated", "disk0, disk1"),
+            format!(
+                "f:{scheme}: O: Distribution scheme = Striped is not modelled with Addressing mode = \
+                 Parts; use Array, or Asis and Noredun"
+            ),
+        ),
+        (
+            striped("Array", "Noredun", "disk0, disk1").replace("= disk0", "= disk1"),
+            "there is no array \"disk1\"; the file has 1 array (O), and a disk's name means the \
+             array with the disk's number, counted from 0"
+                .to_owned(),
+        ),
+    ] {
+        let error = load(&text, None).unwrap_err().to_string();
+        assert!(error.contains(&says), "{error}\n{says}");
+    }
+}
+
+/// Is there a warning of a skew that is longer than a track, of a slip beyond its zone, and of a
+/// time in a seek curve that is probably in seconds, but not of the greatest values that are
+/// possible?
+#[test]
+fn doubtful_models_are_reported() {
+    let extracted = "Seek type = extracted, Full seek curve = c,";
+    let full = drive("m").replace("Seek type = constant,", extracted);
+    let full = full.replace("Blocks per track = 1,", "Blocks per track = 9,");
+    let full = full.replace("scheme used = 0", "scheme used = 10");
+    let curve = |ms: &str| format!("Seek distances measured: 2\n1, 7.2\n10, {ms}\n");
+    let warnings = |from: &str, to: &str, ms: &str| {
+        assert!(full.contains(from), "{from}");
+        let sources = |_: &str| Ok(curve(ms).into_bytes());
+        let text = full.replace(from, to);
+        let system = load_system("f", text.as_bytes(), None, &sources).unwrap();
+        let warnings = system.warnings.into_iter();
+        let doubts = ["longer than", "beyond the end", "milliseconds"];
+        let doubtful = |one: &String| doubts.iter().any(|doubt| one.contains(doubt));
+        warnings.filter(doubtful).collect::<Vec<_>>()
+    };
+    for (from, to, ms, says) in [
+        ("track switch = 0", "track switch = 9", "10.5", None),
+        (
+            "track switch = 0",
+            "track switch = 10",
+            "10.5",
+            Some(
+                "f:1: line 7: Skew for track switch = 10 blocks is longer than the track, which has \
+                 9 blocks",
+            ),
+        ),
+        (
+            "Skew for cylinder switch = 0",
+            "Skew units = revolutions, Skew for cylinder switch = -1.5",
+            "10.5",
+            Some("line 7: Skew for cylinder switch = -1.5 revolutions is longer than the track"),
+        ),
+        ("slips = []", "slips = [ 8 ]", "10.5", None),
+        (
+            "slips = []",
+            "slips = [ 3, 9 ]",
+            "10.5",
+            Some("f:1: line 4: slips: 9 is beyond the end of the zone"),
+        ),
+        ("slips = []", "slips = []", "1.0", None),
+        (
+            "slips = []",
+            "slips = []",
+            "0.0105",
+            Some(
+                "c: a seek over 10 cylinders takes 0.0105 ms, but one over 1 takes 7.2 ms; times \
+                 must be in milliseconds",
+            ),
+        ),
+    ] {
+        let found = warnings(from, to, ms);
+        assert_eq!(found.len(), usize::from(says.is_some()), "{found:?}");
+        let says = says.unwrap_or_default();
+        assert!(found.iter().all(|one| one.contains(says)), "{found:?}");
+    }
+}

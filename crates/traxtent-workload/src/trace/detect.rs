@@ -84,10 +84,23 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
         .collect();
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     let hint = match first.iter().all(is_text) {
+        true if is_five_numbers(&shown) => {
+            "; --columns reads text with other columns, where op 0 is a read; for DiskSim's columns \
+             between commas, whose flags are 1 for a read, add --columns \
+             time=1,device=2,lbn=3,sectors=4,op=5 --units ms --reads 1 --writes 0"
+        }
         true => "; --columns reads text with other columns",
         false => "",
     };
     unrecognized(format!("it begins with \"{shown}\"{hint}"))
+}
+
+/// Returns whether a line has five numbers between commas, like a line of DiskSim's ASCII format
+/// that a spreadsheet has written.
+fn is_five_numbers(line: &str) -> bool {
+    let mut fields = line.split(',').map(str::trim);
+    let numbers = fields.by_ref().take(5);
+    numbers.filter(|field| field.parse::<f64>().is_ok()).count() == 5 && fields.next().is_none()
 }
 
 /// The degree to which the first lines fit a format.

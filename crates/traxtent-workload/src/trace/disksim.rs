@@ -42,7 +42,9 @@ impl Validate {
 pub(super) fn ascii(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     let [arrival, device, block, blocks, flags] =
         line.split(false, false, "arrival in ms, device, block, blocks, flags")?;
-    let flags = u32::from_str_radix(flags, 16).map_err(|_| {
+    // C's %x accepts the prefix.
+    let digits = flags.strip_prefix("0x").or(flags.strip_prefix("0X"));
+    let flags = u32::from_str_radix(digits.unwrap_or(flags), 16).map_err(|_| {
         let expected =
             "expected a hexadecimal number of 32 bits, such as 0 for a write or 1 for a read";
         line.field("flags", flags, expected)

@@ -88,8 +88,8 @@ fn workloads_that_end_early_say_why() {
     }
 }
 
-/// Does an error in a generator of a DiskSim file name the file, the line, the key and the value,
-/// also if it only shows in a request?
+/// Does an error in a generator of a DiskSim file name the file, the line, the key and the value?
+/// Is a capacity compared with the generator's own devices, even if it never issues a request?
 #[test]
 fn generators_have_a_place() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,13 @@ fn generators_have_a_place() {
             "0.5",
             1_000_000,
             "traxtent: s.parv:14: generator 0: Storage capacity per device = 1000000: \
-             expected at most 1100, the sectors of the device",
+             expected at most 1100, the sectors of d",
+        ),
+        (
+            "0.5",
+            1101,
+            "traxtent: s.parv:14: generator 0: Storage capacity per device = 1101: \
+             expected at most 1100, the sectors of d",
         ),
     ] {
         let answer = simulated(local, capacity);
@@ -116,8 +122,42 @@ fn generators_have_a_place() {
         let last = answer.err.lines().last().unwrap();
         assert!(last.starts_with(says), "{last}");
     }
-    let answer = simulated("0.5", 1000);
+    let answer = simulated("0.5", 1100);
     assert_eq!(answer.status, 0, "{}", answer.err);
+
+    let systems = shared_data!("disksim");
+    for (file, from, to, says) in [
+        (
+            "synthopen.parv",
+            "= 17783240",
+            "= 20000000",
+            "246: generator 2: Storage capacity per device = 20000000: expected at most 17783240, \
+             the sectors of disk2",
+        ),
+        (
+            "synthopen.parv",
+            "= [ disk1 ], \n     Block",
+            "= [ disk1, disk2 ], \n     Block",
+            "230: generator 1: Storage capacity per device = 17916240: expected at most 17783240, \
+             the sectors of disk2",
+        ),
+        (
+            "synthraid5.parv",
+            "= 16448064",
+            "= 16448065",
+            "229: generator 0: Storage capacity per device = 16448065: expected at most 16448064, \
+             the sectors of org0",
+        ),
+    ] {
+        let text = fs::read_to_string(systems.join(file)).unwrap();
+        assert!(text.contains(from), "{from}");
+        let text = text.replace("source ", &format!("source {}/", systems.display()));
+        fs::write(folder.path().join("s.parv"), text.replace(from, to)).unwrap();
+        let answer = traxtent_in(folder.path(), &["sim", "disksim:s.parv"]);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        let last = answer.err.lines().last().unwrap();
+        assert_eq!(last, format!("traxtent: s.parv:{says}"));
+    }
 }
 
 /// Is there one clear warning if the zones of a DiskSim file end before the disk does, and none if
@@ -611,6 +651,19 @@ fn one_clear_line() {
             ],
             2,
             &["--set changes all drives: write queue.depth=4"],
+        ),
+        (
+            &[
+                "sim",
+                "atlas10k",
+                "--drive",
+                "atlas10k2",
+                "absent.trace",
+                "--set",
+                "atlas10k2.Maxqueuelength=4",
+            ],
+            2,
+            &["atlas10k2.Maxqueuelength is not a key of the profile"],
         ),
         (
             &["validate", "w.toml"],

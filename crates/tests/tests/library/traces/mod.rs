@@ -181,6 +181,11 @@ fn other_files_are_not_traces() {
             b"1.0 0 5 8\n",
             "it begins with \"1.0 0 5 8\"; --columns reads text with other columns",
         ),
+        (
+            b"1.0, 0, 5, 8, 1\n",
+            "where op 0 is a read; for DiskSim's columns between commas, whose flags are 1 for a \
+             read, add --columns time=1,device=2,lbn=3,sectors=4,op=5 --units ms --reads 1 --writes 0",
+        ),
         // These columns are not those of the MSR traces, which also begin with a timestamp.
         (
             b"timestamp,op,lbn,size\n0.0,R,100,8\n",
@@ -217,6 +222,14 @@ fn disksim_formats() {
             arriving(12_250, 2, Request::write(Lbn(2000), 16)),
             arriving(13_000, 2, Request::read(Lbn(0), 1)),
         ]
+    );
+    let prefixed = ASCII
+        .replace("16 0\n", "16 0x0\n")
+        .replace("1 1\n", "1 0X3\n");
+    assert_ne!(prefixed, ASCII);
+    assert_eq!(
+        read(format, prefixed.as_bytes()),
+        read(format, ASCII.as_bytes())
     );
     let semi = |think: u64, measured, request| TraceRecord {
         arrival: None,

@@ -122,6 +122,11 @@ impl Mapping {
         self.lbns
     }
 
+    /// Returns whether a position, as in a list of slips, is in the zone.
+    pub(super) fn holds(&self, position: u64) -> bool {
+        position < self.total
+    }
+
     /// Returns whether DiskSim reduces the zone's LBN count by slips that skip none of its sectors.
     pub(super) fn zone_is_short(&self) -> bool {
         self.short
