@@ -226,7 +226,8 @@ impl<M: Media> Disk<M> {
 
     /// Submits a command at `now`, which must not be earlier than any time given before. `data`
     /// holds the data of a write, and is empty for other commands. If the drive does not respond,
-    /// the command fails immediately.
+    /// the command fails immediately. As in [`Drive::submit`], the caller keeps at most
+    /// `queue.depth` commands outstanding, as a host would.
     ///
     /// # Errors
     /// Returns an error if the drive does not have the sectors, if a command other than a flush has

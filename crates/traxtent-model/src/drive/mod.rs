@@ -431,7 +431,9 @@ impl Drive {
         self.cache.set_enabled(caching.read);
     }
 
-    /// Submits a request at `now`, which must not be earlier than any time given before.
+    /// Submits a request at `now`, which must not be earlier than any time given before. Every
+    /// request enters the drive's queue immediately: to model a host, the caller keeps at most
+    /// [`queue.depth`](crate::profile::QueueSpec::depth) requests outstanding.
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve such a request. The request then has no effect.
