@@ -321,7 +321,9 @@ enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
 
 // Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created or
 // opened. A time before `traxtent_now` counts as `traxtent_now`. The request and its data are
-// copied, so the caller may reuse both after the call. Tags need not be unique.
+// copied, so the caller may reuse both after the call. Tags need not be unique. Every request
+// enters the drive's queue immediately: keep at most the profile's `queue.depth` requests
+// outstanding, as a host would.
 //
 // Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 // the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.

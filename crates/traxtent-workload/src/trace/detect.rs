@@ -85,8 +85,8 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     let hint = match first.iter().all(is_text) {
         true if is_five_numbers(&shown) => {
-            "; --columns reads text with other columns, where op 0 is a read; for DiskSim's columns \
-             between commas, whose flags are 1 for a read, add --columns \
+            "; --columns reads text with other columns, where op 0 is a read; for the columns of \
+             disksim-ascii between commas, whose flags are 1 for a read, add --columns \
              time=1,device=2,lbn=3,sectors=4,op=5 --units ms --reads 1 --writes 0"
         }
         true => "; --columns reads text with other columns",

@@ -131,20 +131,20 @@ fn generators_have_a_place() {
             "synthopen.parv",
             "= 17783240",
             "= 20000000",
-            "246: generator 2: Storage capacity per device = 20000000: expected at most 17783240, \
+            "246: generator 2: Storage capacity per device = 20000000: expected at most 17918387, \
              the sectors of disk2",
         ),
         (
             "synthopen.parv",
-            "= [ disk1 ], \n     Block",
-            "= [ disk1, disk2 ], \n     Block",
-            "230: generator 1: Storage capacity per device = 17916240: expected at most 17783240, \
+            "= [ disk0 ], \n     Block",
+            "= [ disk0, disk2 ], \n     Block",
+            "214: generator 0: Storage capacity per device = 17938986: expected at most 17918387, \
              the sectors of disk2",
         ),
         (
             "synthraid5.parv",
-            "= 16448064",
-            "= 16448065",
+            "=  16448064",
+            "=  16448065",
             "229: generator 0: Storage capacity per device = 16448065: expected at most 16448064, \
              the sectors of org0",
         ),

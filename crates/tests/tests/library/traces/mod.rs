@@ -183,8 +183,8 @@ fn other_files_are_not_traces() {
         ),
         (
             b"1.0, 0, 5, 8, 1\n",
-            "where op 0 is a read; for DiskSim's columns between commas, whose flags are 1 for a \
-             read, add --columns time=1,device=2,lbn=3,sectors=4,op=5 --units ms --reads 1 --writes 0",
+            "where op 0 is a read; for the columns of disksim-ascii between commas, whose flags are \
+             1 for a read, add --columns time=1,device=2,lbn=3,sectors=4,op=5 --units ms --reads 1 --writes 0",
         ),
         // These columns are not those of the MSR traces, which also begin with a timestamp.
         (
