@@ -340,14 +340,15 @@ pub(crate) fn check_targets<'py>(
                 let sector_bytes = u64::from(drive.profile.sector.logical_bytes);
                 stated.capacity_bytes =
                     Some(drive.geometry.capacity().0.saturating_mul(sector_bytes));
-                (crate::drive::map_of(drive).tracks, sector_bytes)
+                (crate::drive::map_of(drive).tracks, sector_bytes, &drive.name)
             });
             let stack = examine_targets(&paths, &stated, &HostPaths::default());
             let stack = stack.map_err(|error| match error {
                 TargetError::File { path, error } => RunError::file(&path, &error),
                 error => RunError::Io(error.to_string().into()),
             })?;
-            let tracks = tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
+            let tracks = tracks.as_ref().map(|(map, sector_bytes, name)| TrackCheck {
+                drive: name,
                 map,
                 sector_bytes: *sector_bytes,
                 extents: Vec::new(),

@@ -67,7 +67,7 @@ pub fn findings(
     let mut rows: Vec<ReportRow> = findings
         .iter()
         .map(|finding| ReportRow {
-            fix: plan::fix::fix(finding, stack, &findings),
+            fix: plan::fix::fix(finding, stack, &findings, tracks.map(|tracks| tracks.drive)),
             cost: costs.cost_of(finding, stack),
             finding: finding.clone(),
         })

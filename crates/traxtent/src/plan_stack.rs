@@ -237,7 +237,7 @@ impl StackTarget {
 
     /// Adapts the plan to the devices of `--device` that this machine has: the size to that of the
     /// smallest, so that all partitions are equal, and the physical sector to the largest, unless
-    /// it is stated. Returns a note if the size changes.
+    /// it is stated. Returns a note that names the smallest if the sizes differ.
     ///
     /// # Errors
     /// Returns an error if a device has another logical sector size: LBNs would then mean other
@@ -256,7 +256,8 @@ impl StackTarget {
         let machine = Machine::read(&sys).map_err(failed)?;
         let properties = &mut self.properties;
         let logical = properties.logical_bytes;
-        let mut note = None;
+        let mut smallest = &args.target;
+        let mut differ = false;
         for (path, number) in numbers {
             let Some(device) = kernel_name(number).and_then(|name| machine.devices.get(&name))
             else {
@@ -277,14 +278,16 @@ impl StackTarget {
                 properties.physical_bytes = properties.physical_bytes.max(physical);
             }
             let lbns = device.bytes / own;
+            differ |= lbns != properties.lbns;
             if lbns < properties.lbns {
                 properties.lbns = lbns;
-                note = Some(format!(
-                    "{path} is the smallest drive, with {lbns} LBNs; the plan uses no more of any drive."
-                ));
+                smallest = path;
             }
         }
-        Ok(note)
+        Ok(differ.then(|| format!(
+            "{smallest} is the smallest drive, with {} LBNs; the plan uses no more of any drive.",
+            properties.lbns
+        )))
     }
 
     fn devices(&self, args: &StackArgs) -> Vec<String> {

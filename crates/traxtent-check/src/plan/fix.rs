@@ -38,8 +38,13 @@ const HYBRID: &str =
 const NOT_AVAILABLE: &str = "not available";
 
 /// Returns the fix of a finding, or `None` if there is nothing to fix. `findings` are all findings
-/// that are to be fixed, with this one.
-pub fn fix(finding: &Finding, stack: &Stack, findings: &[Finding]) -> Option<Fix> {
+/// that are to be fixed, with this one. `drive` is the name of the drive whose tracks are checked.
+pub fn fix(
+    finding: &Finding,
+    stack: &Stack,
+    findings: &[Finding],
+    drive: Option<&str>,
+) -> Option<Fix> {
     let layer = stack.layer(finding.layer);
     let at = FindingContext {
         stack,
@@ -47,6 +52,7 @@ pub fn fix(finding: &Finding, stack: &Stack, findings: &[Finding]) -> Option<Fix
         layer,
         finding,
         findings,
+        drive,
     };
     let mut fix = at
         .first_problem()
@@ -94,13 +100,14 @@ fn note_only(note: &str) -> Fix {
     }
 }
 
-/// A finding with its layer, its stack and all findings.
+/// A finding with its layer, its stack, all findings, and the name of the drive with the tracks.
 struct FindingContext<'a> {
     stack: &'a Stack,
     id: LayerId,
     layer: &'a Layer,
     finding: &'a Finding,
     findings: &'a [Finding],
+    drive: Option<&'a str>,
 }
 
 impl FindingContext<'_> {
@@ -175,12 +182,18 @@ impl FindingContext<'_> {
     fn crossing(&self) -> Option<Fix> {
         let share = self.finding.share.filter(|share| share.crossing > 0)?;
         match share.parts {
-            AffectedParts::Blocks => Some(Fix {
-                note:
-                    "only a new file system can exclude blocks that span two tracks: copy the data away first"
-                        .to_owned(),
-                commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
-            }),
+            AffectedParts::Blocks => {
+                let Kind::Ext(ext) = &self.layer.kind else {
+                    return Some(note_only(
+                        "leave it: only ext2, ext3 and ext4 can exclude blocks that span two tracks",
+                    ));
+                };
+                let drive = self.drive.map_or(DRIVE.to_owned(), path_word);
+                Some(note_only(&format!(
+                    "only a new file system can exclude blocks that span two tracks: copy the data away first; `traxtent plan stack {drive} --for fs={} --output DIR` writes the commands into the directory DIR",
+                    ext.version
+                )))
+            }
             AffectedParts::BlocksInUse => None,
             AffectedParts::Extents => Some(note_only(
                 "`traxtent file realign` moves files of a mounted ext4 file system onto whole tracks",

@@ -16,6 +16,8 @@ use crate::stack::{Kind, LayerId, Stack};
 
 /// The tracks of the drive that holds the stack, and the files to check against them.
 pub struct TrackCheck<'a> {
+    /// The name by which commands load the drive: a built-in drive, a profile or a track map.
+    pub drive: &'a str,
     /// The track map.
     pub map: &'a TrackMap,
     /// The size of a logical sector in bytes.

@@ -233,6 +233,7 @@ fn excluded_blocks_do_not_cross() {
     let excluded = traxtent_check::files::bad_blocks_in_image(&bytes, ext).unwrap();
     let crossing = |excluded: Vec<_>| {
         let check = traxtent_check::rules::TrackCheck {
+            drive: "drive.map",
             map: &map,
             sector_bytes: 512,
             extents: Vec::new(),
@@ -273,6 +274,7 @@ fn a_map_of_a_region() {
         20 * track..21 * track,
     ];
     let check = traxtent_check::rules::TrackCheck {
+        drive: "drive.map",
         map: &map,
         sector_bytes: 512,
         extents: places

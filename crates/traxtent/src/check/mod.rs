@@ -396,8 +396,8 @@ fn hostname() -> String {
 /// The specified properties of the drive at the bottom of the stack.
 struct Drive {
     stated: StatedDrive,
-    /// The track map, and the size of its sectors in bytes.
-    tracks: Option<(TrackMap, u64)>,
+    /// The user's name of the drive, its track map, and the size of the map's sectors in bytes.
+    tracks: Option<(String, TrackMap, u64)>,
     profile: Option<Arc<Profile>>,
 }
 
@@ -468,7 +468,7 @@ impl Drive {
         stated.capacity_bytes = Some(identity.capacity.0.saturating_mul(logical));
         Ok(Drive {
             stated,
-            tracks: Some((file.tracks.clone(), logical)),
+            tracks: Some((text.to_owned(), file.tracks.clone(), logical)),
             profile: match &subject {
                 Subject::Drive(drive) => Some(Arc::clone(&drive.profile)),
                 Subject::Map(..) => None,
@@ -483,7 +483,9 @@ impl Drive {
         excluded: Vec<(LayerId, Range<u64>)>,
         ignored: &[Rule],
     ) -> Vec<ReportRow> {
-        let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
+        let tracks = self.tracks.as_ref();
+        let tracks = tracks.map(|(drive, map, sector_bytes)| TrackCheck {
+            drive,
             map,
             sector_bytes: *sector_bytes,
             extents,
