@@ -340,7 +340,11 @@ pub(crate) fn check_targets<'py>(
                 let sector_bytes = u64::from(drive.profile.sector.logical_bytes);
                 stated.capacity_bytes =
                     Some(drive.geometry.capacity().0.saturating_mul(sector_bytes));
-                (crate::drive::map_of(drive).tracks, sector_bytes, &drive.name)
+                (
+                    crate::drive::map_of(drive).tracks,
+                    sector_bytes,
+                    &drive.name,
+                )
             });
             let stack = examine_targets(&paths, &stated, &HostPaths::default());
             let stack = stack.map_err(|error| match error {

@@ -183,6 +183,12 @@ impl FindingContext<'_> {
         let share = self.finding.share.filter(|share| share.crossing > 0)?;
         match share.parts {
             AffectedParts::Blocks => {
+                if let Some(rule) = self.misaligned_below() {
+                    return Some(note_only(&format!(
+                        "may follow from {}: fix that first, then check again",
+                        rule.id()
+                    )));
+                }
                 let Kind::Ext(ext) = &self.layer.kind else {
                     return Some(note_only(
                         "leave it: only ext2, ext3 and ext4 can exclude blocks that span two tracks",
@@ -199,6 +205,24 @@ impl FindingContext<'_> {
                 "`traxtent file realign` moves files of a mounted ext4 file system onto whole tracks",
             )),
         }
+    }
+
+    /// Returns the rule of a finding about the place of the layer, or of a layer below it.
+    fn misaligned_below(&self) -> Option<Rule> {
+        let here = self.findings.iter().find(|one| {
+            one.layer == self.id
+                && one.severity > Severity::Info
+                && (is_place(one.rule) || one.rule == Rule::FsStart)
+        });
+        let below = || self.layer.on.first().map(|place| place.layer);
+        here.map(|one| one.rule)
+            .or_else(|| self.at(below()?).misaligned_below())
+    }
+
+    /// Returns the context of the same finding for another layer.
+    fn at(&self, id: LayerId) -> FindingContext<'_> {
+        let layer = self.stack.layer(id);
+        FindingContext { id, layer, ..*self }
     }
 
     /// Returns the ways to check the disk in an image of another format.
@@ -260,7 +284,7 @@ impl FindingContext<'_> {
     fn place_first(&self) -> Option<Fix> {
         let is_recreated = match self.finding.rule {
             Rule::XfsUnit => true,
-            Rule::LuksSector => self.recreated_in(self.id).is_some(),
+            Rule::LuksSector => self.recreated_in(self.id, Severity::Fault).is_some(),
             rule => is_recreated(rule) && rule != Rule::ZfsAshift,
         };
         if !is_recreated {
@@ -297,10 +321,10 @@ impl FindingContext<'_> {
         on_partition || !is_fs
     }
 
-    /// Returns the finding because of which the content of a layer must be created anew in any
-    /// case, so that moving or converting it is wasted; `None` if there is none. Content that is
-    /// encrypted is found in the LUKS device.
-    fn recreated_in(&self, id: LayerId) -> Option<FindingContext<'_>> {
+    /// Returns the finding of a severity whose fix is to create the content of a layer anew; `None`
+    /// if there is none. The content must be created anew in any case if that is a fault: moving or
+    /// converting it is then wasted. Content that is encrypted is found in the LUKS device.
+    fn recreated_in(&self, id: LayerId, severity: Severity) -> Option<FindingContext<'_>> {
         let (id, layer) = self.stack.above(id).next()?;
         let at = |finding| FindingContext {
             id,
@@ -309,18 +333,31 @@ impl FindingContext<'_> {
             ..*self
         };
         let mut here = self.findings.iter().filter(|one| one.layer == id).map(at);
-        match here.find(FindingContext::is_recreation) {
+        match here.find(|at| at.finding.severity == severity && at.is_recreation()) {
             Some(at) => Some(at),
-            None if matches!(layer.kind, Kind::Luks(_) | Kind::Opened(_)) => self.recreated_in(id),
+            None if matches!(layer.kind, Kind::Luks(_) | Kind::Opened(_)) => {
+                self.recreated_in(id, severity)
+            }
             None => None,
         }
     }
 
+    /// Returns the end of the note of a fix that keeps the content of a layer. If a warning may lead
+    /// the user to create the content anew, it says to do something else `instead`.
+    fn unless_recreated(&self, id: LayerId, instead: &str) -> String {
+        let content = self.recreated_in(id, Severity::Warning);
+        content.map_or(String::new(), |content| {
+            format!(
+                "; if {} is created anew ({}), {instead}",
+                self.stack.title(content.id),
+                content.finding.rule.id()
+            )
+        })
+    }
+
     /// Returns whether the only fix of the finding is to create its layer anew.
     fn is_recreation(&self) -> bool {
-        is_recreated(self.finding.rule)
-            && self.finding.severity > Severity::Info
-            && self.no_larger_blocks().is_none()
+        is_recreated(self.finding.rule) && self.no_larger_blocks().is_none()
     }
 
     /// Returns the step that creates the layer of the finding anew, with the options of its file
@@ -443,7 +480,7 @@ impl FindingContext<'_> {
                 )));
             }
         }
-        if let Some(content) = self.recreated_in(self.id) {
+        if let Some(content) = self.recreated_in(self.id, Severity::Fault) {
             return Some(note_only(&format!(
                 "{}; before that, shorten the partition: `echo ',{sectors}' | sfdisk -N {} {}`",
                 content.reason(),

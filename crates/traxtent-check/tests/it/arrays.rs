@@ -204,7 +204,7 @@ fn misaligned_members_are_recreated() {
         };
         let (_folder, paths) = self::members(superblock, &[]);
         let stack = examine_images(&paths, &StatedDrive::default());
-        let note = fix(&finding(&stack, Rule::DataStart), &stack, &[])
+        let note = fix(&finding(&stack, Rule::DataStart), &stack, &[], None)
             .unwrap()
             .note;
         match says {
@@ -538,7 +538,7 @@ fn reshape() {
             .contains("it is being reshaped")
     );
     for rule in [Rule::DataStart, Rule::ChunkSize] {
-        let fix = fix(&finding(&stack, rule), &stack, &[]).unwrap();
+        let fix = fix(&finding(&stack, rule), &stack, &[], None).unwrap();
         assert!(
             fix.note.contains("let the reshape of the array end first"),
             "{fix:?}"

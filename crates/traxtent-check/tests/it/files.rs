@@ -245,6 +245,17 @@ fn excluded_blocks_do_not_cross() {
             .find_map(|finding| finding.share)
             .map_or(0, |share| share.crossing)
     };
+    let check = traxtent_check::rules::TrackCheck {
+        drive: "drive.map",
+        map: &map,
+        sector_bytes: 512,
+        extents: Vec::new(),
+        excluded: Vec::new(),
+    };
+    let rows = traxtent_check::findings(&stack, Some(&check), None, &[]);
+    let note = &rows[0].fix.as_ref().unwrap().note;
+    let command = "`traxtent plan stack drive.map --for fs=ext4 --output DIR`";
+    assert!(note.contains(command), "{note}");
     let all = crossing(Vec::new());
     let left = crossing(excluded.into_iter().map(|range| (id, range)).collect());
     assert_eq!(all - left, bad.len() as u64);

@@ -563,11 +563,11 @@ fn contents_that_cannot_shrink() {
     }
 }
 
-/// If the content of a misaligned partition must be created anew in any case, does the first advice
-/// say so, instead of moving the partition with its data, and do all others agree with it? Is the
-/// partition moved if the finding on its content is ignored?
+/// Is a misaligned partition moved although there is a warning about its content whose fix is to
+/// create that anew? Do the advice of both findings agree, and is the warning the only finding after
+/// the move?
 #[test]
-fn contents_that_are_created_anew_are_not_moved() {
+fn a_warning_about_the_content_keeps_the_move() {
     let sfdisk = testkit::tool!("sfdisk");
     let xfs = testkit::tool!("mkfs.xfs");
     let image = Image::new(420 * MIB);
@@ -577,26 +577,59 @@ fn contents_that_are_created_anew_are_not_moved() {
     part.run(&xfs, &["-q", "-f", "-s", "size=512", "@"], "");
     image.write(63 * 512, &std::fs::read(&part.path).unwrap());
     let rows = findings(&image.stack(), None, None, &[]);
-    assert!(rows.iter().flat_map(commands).next().is_none(), "{rows:#?}");
     let note = |rule| {
         let row = rows.iter().find(|row| row.finding.rule == rule);
         row.unwrap().fix.as_ref().unwrap().note.as_str()
     };
     let start = note(Rule::PartitionStart);
-    assert!(
-        start.starts_with("recreate it instead of moving it, "),
-        "{start}"
-    );
+    let instead = "; if the XFS in partition 1 is created anew (xfs-sector), recreate the partition instead of moving it";
+    assert!(start.ends_with(instead), "{start}");
     let steps = "recreate the partition from sector 64, create the layers in it anew, the file system with `mkfs.xfs -f -s size=4096`, copy the data back";
-    for note in [start, note(Rule::XfsSector)] {
-        assert!(note.contains(steps), "{note}");
-    }
+    assert!(note(Rule::XfsSector).contains(steps), "{rows:#?}");
     assert_eq!(rows[0].finding.rule, Rule::PartitionStart);
-    let rows = findings(&image.stack(), None, None, &[Rule::XfsSector]);
-    assert!(
-        commands(&rows[0])[0].contains("sfdisk --move-data"),
-        "{rows:#?}"
-    );
+    assert!(commands(&rows[0])[0].contains("sfdisk --move-data"));
+    run_commands(Path::new("."), commands(&rows[0])).unwrap();
+    assert_eq!(image.wrong(), ["xfs-sector"]);
+}
+
+/// If the end of a misaligned partition would be misaligned at the new place, do the commands
+/// shorten it too, unless its content reaches into the last physical sector?
+#[test]
+fn the_end_is_aligned_with_the_move() {
+    let (sfdisk, mke2fs) = (testkit::tool!("sfdisk"), testkit::tool!("mke2fs"));
+    for (label, start, space, blocks, moved) in [
+        ("gpt", 4111, 2048, "5000", Some("4112,40000")),
+        ("dos", 4111, 0, "5000", Some("4104,40000")),
+        ("dos", 4111, 2048, "20001", None),
+    ] {
+        let image = Image::new((start + 40003 + space) * 512);
+        // In the first case, the end is aligned before the move.
+        let size = if label == "gpt" { 40001 } else { 40003 };
+        let script = format!("label: {label}\nstart={start},size={size}\n");
+        image.run(&sfdisk, &["-q", "@"], &script);
+        let at = format!("offset={}", start * 512);
+        let block = if blocks == "5000" { "4096" } else { "1024" };
+        image.run(
+            &mke2fs,
+            &["-q", "-F", "-b", block, "-E", &at, "@", blocks],
+            "",
+        );
+        let rows = findings(&image.stack(), None, None, &[Rule::FsBlock]);
+        let printed = commands(&rows[0]).concat();
+        match moved {
+            Some(moved) => {
+                let to = format!("echo '{moved}' | sfdisk --move-data -N 1 ");
+                assert!(printed.contains(&to), "{rows:#?}");
+                run_commands(Path::new("."), commands(&rows[0])).unwrap();
+                let rows = findings(&image.stack(), None, None, &[]);
+                assert!(rows.is_empty(), "{rows:#?}");
+            }
+            None => assert!(
+                printed.starts_with("echo '4112,40003' | sfdisk --move-data"),
+                "{rows:#?}"
+            ),
+        }
+    }
 }
 
 /// Are stripe parameters of ext and XFS checked against a drive only if its chunk and its stripe
@@ -637,7 +670,7 @@ fn half_stated_stripes() {
 #[test]
 fn luks_below_a_file_system_that_is_created_anew() {
     let (cryptsetup, mke2fs) = (testkit::tool!("cryptsetup"), testkit::tool!("mke2fs"));
-    let image = Image::new(64 * MIB);
+    let image = Image::new(400 * MIB);
     let format = "luksFormat -q --type luks2 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 @ -";
     let words: Vec<&str> = format.split(' ').collect();
     image.run(&cryptsetup, &words, "secret");
@@ -666,6 +699,30 @@ fn luks_below_a_file_system_that_is_created_anew() {
     }
     let rows = findings(&stack, None, None, &[Rule::FsBlock]);
     assert!(rows.iter().flat_map(commands).next().is_some(), "{rows:#?}");
+    // A file system with only a warning is kept.
+    let xfs = Image::new(320 * MIB);
+    xfs.run(
+        &testkit::tool!("mkfs.xfs"),
+        &["-q", "-f", "-s", "size=512", "@"],
+        "",
+    );
+    let place = stack.layers.pop().unwrap().on;
+    stack.layers.push(Layer {
+        on: place,
+        ..xfs.stack().layers.remove(1)
+    });
+    let rows = findings(&stack, None, None, &[Rule::BeyondEnd]);
+    let is_luks = |row: &&ReportRow| row.finding.rule == Rule::LuksSector;
+    let row = rows.iter().find(is_luks).unwrap();
+    let note = &row.fix.as_ref().unwrap().note;
+    assert!(
+        commands(row)[1].starts_with("cryptsetup reencrypt"),
+        "{rows:#?}"
+    );
+    assert!(
+        note.contains("; if the XFS in LUKS2 is created anew (xfs-sector), recreate"),
+        "{note}"
+    );
 }
 
 /// If the content of a misaligned partition is aligned nevertheless, is the partition left where it

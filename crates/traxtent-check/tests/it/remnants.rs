@@ -30,7 +30,7 @@ fn wipe_backup(image: &Image) {
 }
 
 fn fix_of(stack: &Stack, rule: Rule) -> Fix {
-    fix(&finding(stack, rule), stack, &[]).expect("there is advice")
+    fix(&finding(stack, rule), stack, &[], None).expect("there is advice")
 }
 
 /// Returns every command that is printed for a stack.
@@ -38,7 +38,7 @@ fn commands(stack: &Stack) -> Vec<String> {
     let findings = rules::check(stack, None);
     let fixes = findings
         .iter()
-        .filter_map(|finding| fix(finding, stack, &[]));
+        .filter_map(|finding| fix(finding, stack, &[], None));
     fixes.flat_map(|fix| fix.commands).collect()
 }
 

@@ -238,7 +238,7 @@ fn metadata_of_several_ages() {
 /// Returns the commands printed for data that does not begin at a physical sector.
 fn commands(image: &Image) -> Vec<String> {
     let stack = image.stack();
-    let fix = fix(&finding(&stack, Rule::DataStart), &stack, &[]);
+    let fix = fix(&finding(&stack, Rule::DataStart), &stack, &[], None);
     fix.expect("there is advice").commands
 }
 
@@ -267,7 +267,7 @@ fn data_start() {
     assert_eq!(commands(&image), [""; 0]);
     // Nothing sets a variable for the text.
     let stack = image.stack();
-    let note = fix(&finding(&stack, Rule::DataStart), &stack, &[])
+    let note = fix(&finding(&stack, Rule::DataStart), &stack, &[], None)
         .unwrap()
         .note;
     assert!(

@@ -566,7 +566,8 @@ fn mounted_files() {
 }
 
 /// Does a fix of several commands, pasted into a shell as printed, stop at the first one that
-/// fails?
+/// fails? Does it continue if e2fsck has corrected errors, and say how to detach the loop device
+/// otherwise?
 #[test]
 fn pasted_commands_stop_at_a_failure() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -594,13 +595,19 @@ fn pasted_commands_stop_at_a_failure() {
     let lines = report.lines().skip_while(|line| !line.contains("part=$("));
     let block: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
     let block = block[..4].join("\n");
+    let otherwise = "if a command fails, detach the loop device (`losetup --detach $part`)";
+    assert!(report.contains(otherwise), "{report}");
     assert!(
         block.contains("e2fsck") && block.contains("resize2fs"),
         "{block}"
     );
-    for (status, says) in [(0, "e2fsck resize2fs "), (4, "e2fsck ")] {
+    for (status, says) in [
+        (0, "e2fsck resize2fs detach "),
+        (1, "e2fsck resize2fs detach "),
+        (4, "e2fsck "),
+    ] {
         let stubs = format!(
-            "losetup() {{ echo /dev/null >&2; }}; e2fsck() {{ printf 'e2fsck '; return {status}; }}; resize2fs() {{ printf 'resize2fs '; }}"
+            "losetup() {{ [ $1 != --detach ] || printf 'detach '; }}; e2fsck() {{ printf 'e2fsck '; return {status}; }}; resize2fs() {{ printf 'resize2fs '; }}"
         );
         let output = sh(&format!("{stubs}\n{block}"));
         assert_eq!(String::from_utf8_lossy(&output.stdout), says, "{block}");

@@ -1,7 +1,7 @@
 //! Fixes of blocks and sectors that are smaller than the physical sectors of the drive.
 
 use super::{COPY_AWAY, FindingContext, is_recreated, note_only};
-use crate::finding::{Fix, Rule};
+use crate::finding::{Fix, Rule, Severity};
 use crate::rules::physical_below;
 use crate::stack::Kind;
 
@@ -57,7 +57,7 @@ impl FindingContext<'_> {
                 "cryptsetup refuses sectors of {BLOCK_BYTES} bytes for this length: shrink the file system in the LUKS device by {rest} bytes or more, shorten what the LUKS device lies in by exactly {rest} bytes, then check again"
             )));
         }
-        if let Some(content) = self.recreated_in(self.id) {
+        if let Some(content) = self.recreated_in(self.id, Severity::Fault) {
             return Some(note_only(&format!(
                 "do not re-encrypt it, because {}: copy the data away, recreate it (`cryptsetup luksFormat --type luks2 --sector-size {BLOCK_BYTES}`), {}, copy the data back",
                 content.reason(),
@@ -65,18 +65,30 @@ impl FindingContext<'_> {
             )));
         }
         let device = self.device_below()?;
+        let otherwise = self.unless_recreated(
+            self.id,
+            &format!("recreate the LUKS device instead (`cryptsetup luksFormat --type luks2 --sector-size {BLOCK_BYTES}`)"),
+        );
         if luks.version == 1 {
             return Some(Fix {
-                note: "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it".to_owned(),
+                note: format!(
+                    "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it{otherwise}"
+                ),
                 commands: vec![
                     format!("cryptsetup convert --type luks2 {device}"),
-                    format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {BLOCK_BYTES} {device}"),
+                    format!(
+                        "cryptsetup reencrypt --force-offline-reencrypt --sector-size {BLOCK_BYTES} {device}"
+                    ),
                 ],
             });
         }
         Some(Fix {
-            note: "close the device and back up its header first; all data is re-encrypted, which can be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
-            commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size {BLOCK_BYTES} {device}")],
+            note: format!(
+                "close the device and back up its header first; all data is re-encrypted, which can be interrupted; the file system on it must have blocks of 4096 bytes or more{otherwise}"
+            ),
+            commands: vec![format!(
+                "cryptsetup reencrypt --force-offline-reencrypt --sector-size {BLOCK_BYTES} {device}"
+            )],
         })
     }
 

@@ -137,10 +137,12 @@ impl FindingContext<'_> {
 }
 
 /// Adds the command that attaches a loop device before the other commands of a fix, and the one
-/// that detaches it after them.
+/// that detaches it after them. The latter is not run if one of the others fails.
 fn wrap(fix: &mut Fix, attach: String, variable: &str) {
+    let detach = format!("losetup --detach {variable}");
+    fix.note += &format!("; if a command fails, detach the loop device (`{detach}`)");
     fix.commands.insert(0, attach);
-    fix.commands.push(format!("losetup --detach {variable}"));
+    fix.commands.push(detach);
 }
 
 #[cfg(test)]

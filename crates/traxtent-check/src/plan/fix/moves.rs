@@ -9,7 +9,7 @@
 use super::devices::device;
 use super::space::{SPACE_SECTORS_MIN, gap};
 use super::{FindingContext, contents, note_only};
-use crate::finding::Fix;
+use crate::finding::{Fix, Severity};
 use crate::layers::PartitionRole;
 use crate::rules::{CommonLines, common_lines};
 use crate::stack::{Kind, Layer};
@@ -30,7 +30,18 @@ impl FindingContext<'_> {
         common_lines(stack, id, drive)
     }
 
+    /// Returns the fix for a misaligned partition.
     pub(super) fn move_partition(&self) -> Option<Fix> {
+        let mut fix = self.move_or_advice()?;
+        let (_, layer, _) = self.partition()?;
+        if !fix.commands.is_empty() {
+            let instead = "recreate the partition instead of moving it";
+            fix.note += &self.unless_recreated(self.id_of(layer)?, instead);
+        }
+        Some(fix)
+    }
+
+    fn move_or_advice(&self) -> Option<Fix> {
         let (partition, layer, drive) = self.partition()?;
         let sector = self.sector_bytes();
         let start = layer.on.first()?.start;
@@ -61,7 +72,9 @@ impl FindingContext<'_> {
                 "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}{size}, each after a free sector for its own table"
             )));
         }
-        let content = self.id_of(layer).and_then(|id| self.recreated_in(id));
+        let content = self
+            .id_of(layer)
+            .and_then(|id| self.recreated_in(id, Severity::Fault));
         if let Some(content) = content {
             return Some(note_only(&format!(
                 "recreate it instead of moving it, because {}: copy the data away, recreate the partition from sector {moved}{size}, {}, copy the data back, check again",
@@ -71,14 +84,32 @@ impl FindingContext<'_> {
         }
         let device = device(drive);
         let number = partition.number;
-        let into_space = |moved: u64, place: &str| Fix {
-            note: format!(
-                "back up {name} and stop using it first; the command moves it with its data into the space {place} it"
-            ),
-            commands: vec![format!(
-                "echo '{moved},{}' | sfdisk --move-data -N {number} {device}",
-                layer.bytes / sector
-            )],
+        // If sfdisk is given a new start and a new length at once, it changes the table but does
+        // not move the data. The same happens if the first command fails.
+        let shorten_and_move = |sectors: u64, moved: u64| {
+            vec![format!(
+                "echo ',{sectors}' | sfdisk -N {number} {device} && echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
+            )]
+        };
+        let into_space = |moved: u64, place: &str| {
+            let first = format!("back up {name} and stop using it first");
+            match self.aligned_length(layer) {
+                Some(sectors) => Fix {
+                    note: format!(
+                        "{first}; its content ends before its sector {sectors}, so the commands shorten it to that length, which aligns its end, then move it with its data into the space {place} it"
+                    ),
+                    commands: shorten_and_move(sectors, moved),
+                },
+                None => Fix {
+                    note: format!(
+                        "{first}; the command moves it with its data into the space {place} it"
+                    ),
+                    commands: vec![format!(
+                        "echo '{moved},{}' | sfdisk --move-data -N {number} {device}",
+                        layer.bytes / sector
+                    )],
+                },
+            }
         };
         if is_free {
             return Some(into_space(moved, "after"));
@@ -113,12 +144,19 @@ impl FindingContext<'_> {
             note: format!(
                 "back up {name} and stop using it first; its content ends before its sector {sectors}, so the commands shorten it to that length, then move it with its data"
             ),
-            // If sfdisk is given a new start and a new length at once, it changes the table but
-            // does not move the data. The same happens if the first command fails.
-            commands: vec![format!(
-                "echo ',{sectors}' | sfdisk -N {number} {device} && echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
-            )],
+            commands: shorten_and_move(sectors, moved),
         })
+    }
+
+    /// Returns the number of sectors to which a partition must be shortened so that its end is
+    /// aligned if its start is; `None` if its length is a whole number of physical sectors, or if its
+    /// content is not known to end before.
+    fn aligned_length(&self, partition: &Layer) -> Option<u64> {
+        let physical = self.physical_bytes().max(self.sector_bytes());
+        let bytes = partition.bytes / physical * physical;
+        let (_, content) = self.content_of(partition)?;
+        let fits = contents::end(&content.kind)? <= bytes;
+        (fits && bytes < partition.bytes).then_some(bytes / self.sector_bytes())
     }
 
     /// Returns the distance in bytes by which a misaligned partition is to move forward; 0 if it is
@@ -204,21 +242,17 @@ impl FindingContext<'_> {
                 note_only(&what.replace("TABLE", &table))
             });
         };
-        let at = FindingContext {
-            stack: self.stack,
-            id,
-            layer,
-            ..*self
-        };
+        let at = self.at(id);
         let device = at.device_below()?;
         let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
         let mut fix = Fix {
             note: format!(
-                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved, unless e2fsck has to correct errors: run them again then; then check again",
+                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved; then check again",
                 partition.name, ext.version
             ),
             commands: vec![
-                format!("e2fsck -f {device}"),
+                // Status 1 means that all errors are corrected.
+                format!("{{ e2fsck -f {device} || [ $? -eq 1 ]; }}"),
                 format!("resize2fs {device} {kib}K"),
             ],
         };
