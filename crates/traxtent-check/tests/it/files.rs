@@ -261,6 +261,38 @@ fn excluded_blocks_do_not_cross() {
     assert_eq!(all - left, bad.len() as u64);
 }
 
+/// Does the advice about blocks that span two tracks refer to a misaligned partition first, and does
+/// it propose a new file system only if that can exclude blocks?
+#[test]
+fn advice_about_crossings() {
+    let (sfdisk, mkfs) = (testkit::tool!("sfdisk"), testkit::tool!("mkfs.xfs"));
+    let xfs = crate::image::Image::new(320 << 20);
+    xfs.run(&mkfs, &["-q", "-f", "-s", "size=4096", "@"], "");
+    let bytes = std::fs::read(&xfs.path).unwrap();
+    let map = traxtent_map::TrackMap::from_sizes(std::iter::repeat_n(1001, 700));
+    let check = traxtent_check::rules::TrackCheck {
+        drive: "drive.map",
+        map: &map,
+        sector_bytes: 512,
+        extents: Vec::new(),
+        excluded: Vec::new(),
+    };
+    for (start, says) in [
+        (63, "may follow from partition-start: "),
+        (64, "leave it: only ext2, ext3 and ext4 "),
+    ] {
+        let image = crate::image::Image::new(330 << 20);
+        let script = format!("label: dos\nstart={start},size=655360\n");
+        image.run(&sfdisk, &["-q", "@"], &script);
+        image.write(start * 512, &bytes);
+        let rows = traxtent_check::findings(&image.stack(), Some(&check), None, &[]);
+        let last = rows.last().unwrap();
+        assert_eq!(last.finding.rule.id(), "track-crossing");
+        let note = &last.fix.as_ref().unwrap().note;
+        assert!(note.starts_with(says), "{note}");
+    }
+}
+
 /// If the track map covers only a part of a file system, is the number of blocks that are not
 /// examined reported? Are extents longer than a track not counted as crossing, those that fit on
 /// one are, and those beyond the map reported?
