@@ -1,7 +1,7 @@
 //! Fixes of blocks and sectors that are smaller than the physical sectors of the drive.
 
 use super::{COPY_AWAY, FindingContext, is_recreated, note_only};
-use crate::finding::{Fix, Rule, Severity};
+use crate::finding::{Finding, Fix, Rule, Severity};
 use crate::rules::physical_below;
 use crate::stack::Kind;
 
@@ -44,7 +44,8 @@ impl FindingContext<'_> {
             return None;
         };
         let mut here = self.findings.iter().filter(|one| one.layer == self.id);
-        if let Some(first) = here.find(|one| is_recreated(one.rule)) {
+        let is_wrong = |one: &&Finding| one.severity > Severity::Info && is_recreated(one.rule);
+        if let Some(first) = here.find(is_wrong) {
             return Some(note_only(&format!(
                 "the advice for {} recreates it: follow it first, then check again",
                 first.rule.id()
