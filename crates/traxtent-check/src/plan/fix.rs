@@ -342,8 +342,8 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the end of the note of a fix that keeps the content of a layer. If a warning may lead
-    /// the user to create the content anew, it says to do something else `instead`.
+    /// Returns the end of the note of a fix that keeps the content of a layer. If a warning may
+    /// lead the user to create the content anew, it says to do something else `instead`.
     fn unless_recreated(&self, id: LayerId, instead: &str) -> String {
         let content = self.recreated_in(id, Severity::Warning);
         content.map_or(String::new(), |content| {

@@ -261,8 +261,8 @@ fn excluded_blocks_do_not_cross() {
     assert_eq!(all - left, bad.len() as u64);
 }
 
-/// Does the advice about blocks that span two tracks refer to a misaligned partition first, and does
-/// it propose a new file system only if that can exclude blocks?
+/// Does the advice about blocks that span two tracks refer to a misaligned partition first, and
+/// does it propose a new file system only if that can exclude blocks?
 #[test]
 fn advice_about_crossings() {
     let (sfdisk, mkfs) = (testkit::tool!("sfdisk"), testkit::tool!("mkfs.xfs"));

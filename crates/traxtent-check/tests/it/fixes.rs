@@ -564,8 +564,8 @@ fn contents_that_cannot_shrink() {
 }
 
 /// Is a misaligned partition moved although there is a warning about its content whose fix is to
-/// create that anew? Do the advice of both findings agree, and is the warning the only finding after
-/// the move?
+/// create that anew? Do the advice of both findings agree, and is the warning the only finding
+/// after the move?
 #[test]
 fn a_warning_about_the_content_keeps_the_move() {
     let sfdisk = testkit::tool!("sfdisk");

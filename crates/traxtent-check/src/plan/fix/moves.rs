@@ -149,8 +149,8 @@ impl FindingContext<'_> {
     }
 
     /// Returns the number of sectors to which a partition must be shortened so that its end is
-    /// aligned if its start is; `None` if its length is a whole number of physical sectors, or if its
-    /// content is not known to end before.
+    /// aligned if its start is; `None` if its length is a whole number of physical sectors, or if
+    /// its content is not known to end before.
     fn aligned_length(&self, partition: &Layer) -> Option<u64> {
         let physical = self.physical_bytes().max(self.sector_bytes());
         let bytes = partition.bytes / physical * physical;
