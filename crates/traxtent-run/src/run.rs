@@ -11,8 +11,8 @@ use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_units::{Count, SimTime};
 use traxtent_workload::trace::{BlkparseEvent, ColumnSpec};
 use traxtent_workload::{
-    ArrivalModel, Replay, ReplayPace, RequestSource, Synthetic, Synthio, SynthioError, SynthioSpec,
-    TraceError, TraceFormat, TraceOptions, WorkloadSpec,
+    ArrivalModel, CapacityOnly, Replay, ReplayPace, RequestSource, Synthetic, Synthio,
+    SynthioError, SynthioSpec, TraceError, TraceFormat, TraceOptions, TrackSource, WorkloadSpec,
 };
 
 use crate::error::{Result, RunError};
@@ -274,7 +274,19 @@ impl SimulationRun {
         let mut spec = spec.clone();
         spec.seed = self.seed;
         let bytes = drive.profile.sector.logical_bytes;
-        let mut source = Synthetic::new(&spec, bytes, &*drive.geometry).map_err(RunError::input)?;
+        let array = host.capacity(0).filter(|_| host.has_arrays());
+        let array = array.map(CapacityOnly);
+        if array.is_some() && spec.needs_tracks() {
+            return Err(RunError::at(
+                "workload",
+                "size=track, align=track and zone= apply to a drive, but the requests go to an array",
+            ));
+        }
+        let tracks: &dyn TrackSource = match &array {
+            Some(array) => array,
+            None => &*drive.geometry,
+        };
+        let mut source = Synthetic::new(&spec, bytes, tracks).map_err(RunError::input)?;
         self.simulate_source(host, &mut source, observer, sink)
             .map_err(|error| match error {
                 SimulateError::Overloaded { .. } => RunError::at(

@@ -224,10 +224,15 @@ impl Host {
         self.ports.iter().map(DriveQueue::unit)
     }
 
+    /// Returns whether requests go to arrays instead of drives.
+    pub fn has_arrays(&self) -> bool {
+        !self.arrays.is_empty()
+    }
+
     /// Returns the capacity of a device of requests: an array or, without arrays, a drive. `None`
     /// if it does not exist.
     pub fn capacity(&self, device: u32) -> Option<Sectors> {
-        if !self.arrays.is_empty() {
+        if self.has_arrays() {
             return self.arrays.capacity(device);
         }
         let port = self.ports.get(device as usize)?;

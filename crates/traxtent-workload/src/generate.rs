@@ -450,7 +450,7 @@ fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, W
         WorkloadRegion::Lbns(range) => Err(value_error(
             "lbns",
             format!("{}..{}", range.start, range.end),
-            format!("the drive's LBNs are 0..{capacity}"),
+            format!("the LBNs are 0..{capacity}"),
         )),
         WorkloadRegion::Zone(zone) => match tracks.zone_bounds(*zone) {
             Some((start, end)) if start < end && end.0 <= capacity => Ok(start.0..end.0),

@@ -456,6 +456,13 @@ impl WorkloadSpec {
         self.set(key, value)
     }
 
+    /// Returns whether the workload depends on a drive's tracks or zones.
+    pub fn needs_tracks(&self) -> bool {
+        self.size == RequestSizes::Track
+            || self.align == StartAlignment::Track
+            || matches!(self.region, WorkloadRegion::Zone(_))
+    }
+
     /// Checks the constraints between keys.
     ///
     /// # Errors

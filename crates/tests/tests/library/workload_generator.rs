@@ -367,7 +367,7 @@ fn misfits() {
         ),
         (
             format!("random,lbns=0..{}", capacity + 1),
-            format!("the drive's LBNs are 0..{capacity}"),
+            format!("the LBNs are 0..{capacity}"),
         ),
         (
             "random,zone=2".to_owned(),
