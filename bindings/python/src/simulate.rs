@@ -251,7 +251,14 @@ impl Plan {
             set: self.set.clone(),
             runs: vec![self.run.clone()],
         };
-        let mut notes = case_notes(std::slice::from_ref(&case));
+        let mut noted = case.clone();
+        if self.scheduler.is_some() {
+            // A function may have no effect for the same reasons as a setting.
+            noted
+                .set
+                .push(("queue.scheduler".into(), "scheduler".into()));
+        }
+        let mut notes = case_notes(&[noted]);
         for note in self.observer.take_notes() {
             if !notes.contains(&note) {
                 notes.push(note);

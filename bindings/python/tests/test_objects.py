@@ -473,3 +473,16 @@ def test_notes() -> None:
         assert sum(len(batch) for batch in batches) > 0
         assert batches.result is not None and batches.result.notes == [note]
     assert traxtent.simulate("atlas10k2", "random,size=8,count=100").notes == []
+
+
+def test_a_scheduler_without_effect_is_noted() -> None:
+    """Does a note say that a scheduler is never called, because no queue holds several requests?"""
+    calls: list[float] = []
+
+    def first(now_ms: float, head: traxtent.Head, waiting: traxtent.WaitingQueue) -> int:
+        calls.append(now_ms)
+        return 0
+
+    result = traxtent.simulate("atlas10k2", "random,size=8,count=100", scheduler=first)
+    assert calls == []
+    assert any("queue.scheduler has no effect" in note for note in result.notes)

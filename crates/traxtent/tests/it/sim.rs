@@ -520,6 +520,40 @@ fn the_warmup_of_arrays() {
     }
 }
 
+/// Does a line of the workload grammar use all of an array, instead of the LBNs of its first drive?
+/// Is it refused if it depends on tracks?
+#[test]
+fn workloads_of_arrays() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let target = format!("disksim:{}", data.join("synthraid5.parv").display());
+    let log = folder.path().join("log.csv");
+    let log = log.to_str().unwrap();
+    // Nine disks of 2,056,008 sectors, one for parity, in whole stripes.
+    for (region, least, end) in [
+        ("", 0, 16_448_064),
+        (",lbns=9000000..9000800", 9_000_000, 9_000_800),
+    ] {
+        let workload = format!("random,size=8,count=2000{region}");
+        prints(&["sim", &target, &workload, "--quiet", "--log", log]);
+        let text = fs::read_to_string(log).unwrap();
+        let lbn = |row: &str| row.split(',').nth(4).unwrap().parse::<u64>().unwrap();
+        let lbns: Vec<u64> = text.lines().skip(1).map(lbn).collect();
+        let (low, high) = (lbns.iter().min().unwrap(), lbns.iter().max().unwrap());
+        let share = (high - low) as f64 / (end - least) as f64;
+        assert!(*low >= least && *high < end && share > 0.98, "{low} {high}");
+    }
+    for tracks in ["size=track", "size=8,align=track", "size=8,zone=0"] {
+        let answer = traxtent(&["sim", &target, &format!("random,{tracks}")]);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        assert!(
+            answer.err.contains("the requests go to an array"),
+            "{}",
+            answer.err
+        );
+    }
+}
+
 /// Do the mappings of a file apply with `--device` too? Without mappings, is the device of a trace
 /// that has only one served by the only disk, whatever its number?
 #[test]
