@@ -451,7 +451,7 @@ impl FindingContext<'_> {
         let sectors = layer.bytes / unit * unit / sector;
         if sectors * sector == layer.bytes {
             return Some(note_only(
-                "follows from its start: if the partition is moved at its length, its end is aligned too; fix the start first, then check again",
+                "follows from its start: at this length, its end is aligned once its start is; fix the start first, then check again",
             ));
         }
         // The end is as far into a sector as the length only if the start is aligned.
