@@ -304,7 +304,7 @@ fn a_scrub_without_a_member() {
         }
     });
     let says = ended.unwrap_err().to_string();
-    assert!(says.contains("member 1 is missing"), "{says}");
+    assert!(says.contains("member 1 has failed"), "{says}");
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 

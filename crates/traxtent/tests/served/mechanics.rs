@@ -23,7 +23,7 @@ const STEP: u32 = 16;
 const TOLERANCE: f64 = 0.04;
 /// The number of measurements at an offset that must agree to within half the tolerance. Delays
 /// caused by a busy machine do not agree with each other.
-const AGREEING_MIN: usize = 3;
+const AGREEING_MIN: usize = 5;
 /// The maximum number of measurements at an offset.
 const MEASUREMENTS_MAX: usize = 40;
 
