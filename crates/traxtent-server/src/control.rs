@@ -103,8 +103,8 @@ impl Control {
     }
 }
 
-/// Passes each client to `accept`. Clients that cannot be accepted, for example because the
-/// process has no free file descriptor, are logged and skipped.
+/// Passes each client to `accept`, until the socket has been shut down. Clients that cannot be
+/// accepted, for example because the process has no free file descriptor, are logged and skipped.
 fn accept_all(
     clients: impl Iterator<Item = io::Result<UnixStream>>,
     mut accept: impl FnMut(UnixStream),
@@ -112,6 +112,8 @@ fn accept_all(
     for client in clients {
         match client {
             Ok(client) => accept(client),
+            // A server that ends has shut the socket down: see `accept(2)`, EINVAL.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(error) => {
                 tracing::warn!("a client of the control socket cannot be accepted: {error}");
                 thread::sleep(ACCEPT_PAUSE);
@@ -336,6 +338,18 @@ mod tests {
         let mut accepted = 0;
         accept_all(clients.into_iter(), |_| accepted += 1);
         assert_eq!(accepted, 2);
+    }
+
+    /// Does accepting end when the server has shut the socket down?
+    #[test]
+    fn a_shutdown_ends_accepting() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = ListeningSocket::open(&folder.path().join("socket"), 0o600).unwrap();
+        rustix::net::shutdown(&socket.listener, rustix::net::Shutdown::Both).unwrap();
+        let mut errors = 0;
+        let clients = socket.listener.incoming().take(2);
+        accept_all(clients.inspect(|_| errors += 1), |_| unreachable!());
+        assert_eq!(errors, 1);
     }
 
     /// Is the file of a socket removed at the end, but not another file that has taken its place?
