@@ -302,8 +302,18 @@ impl Device {
         self.takes_reads()
     }
 
+    /// Counts an error, unless the operation was given up or not begun because the device is not
+    /// accessed any more.
     pub(super) fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
         done.map_err(|errno| {
+            let is_own = match errno {
+                Errno::TIMEDOUT => self.watch.is_given_up(),
+                Errno::IO => self.is_cut.load(Ordering::Relaxed),
+                _ => false,
+            };
+            if is_own {
+                return Failed;
+            }
             let mut errors = self.errors.lock();
             *errors = Some(DeviceErrors {
                 number: errno.raw_os_error(),
@@ -451,9 +461,10 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use super::{Device, Errno};
+    use super::{Device, Errno, Ordering};
 
-    /// Are the errors of a device counted, and is the last one kept?
+    /// Are the errors that the system returned for a device counted, and is the last one kept? Are
+    /// operations not counted that failed because the device is not accessed any more?
     #[test]
     fn errors_are_counted() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -461,12 +472,17 @@ mod tests {
         let device = Device::open(file.path()).unwrap();
         assert!(device.outcome(Ok(())).is_ok());
         assert!(device.errors().is_none() && device.last_error().is_none());
-        for (count, errno) in [(1, Errno::NXIO), (2, Errno::IO)] {
+        for (count, errno) in [(1, Errno::NXIO), (2, Errno::TIMEDOUT), (3, Errno::IO)] {
             assert!(device.outcome(Err(errno)).is_err());
             let errors = device.errors().unwrap();
             assert_eq!((errors.count, errors.number), (count, errno.raw_os_error()));
         }
         let last = device.last_error().and_then(|error| error.raw_os_error());
         assert_eq!(last, Some(Errno::IO.raw_os_error()));
+        device.is_cut.store(true, Ordering::Relaxed);
+        assert!(device.outcome(Err(Errno::IO)).is_err());
+        device.watch.give_up();
+        assert!(device.outcome(Err(Errno::TIMEDOUT)).is_err());
+        assert_eq!(device.errors().unwrap().count, 3);
     }
 }
