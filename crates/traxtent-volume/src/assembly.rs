@@ -332,14 +332,22 @@ pub enum AssemblyError {
         /// Whether the remaining members are enough.
         enough: bool,
     },
-    /// A missing member, whose data cannot be computed because parity is not yet initialized.
+    /// A missing or failed member, whose data cannot be computed because parity is not yet
+    /// initialized.
     #[error(
-        "{} missing, and the initial sync has completed only {synced} of {stripes} stripes; the missing blocks cannot be computed; name it too, or, if it is dead, use `assemble --force` to keep only the data that was written",
-        list(.members)
+        "member {member} {}, and the initial sync has completed only {synced} of {stripes} stripes; the missing blocks cannot be computed; {}",
+        if *.failed { "has failed" } else { "is missing" },
+        if *.failed {
+            "use `assemble --force` to keep only the data that was written, then `replace` and `rebuild` the member"
+        } else {
+            "name it too, or, if it is dead, use `assemble --force` to keep only the data that was written"
+        }
     )]
     Unsynced {
-        /// The missing members.
-        members: Vec<usize>,
+        /// The member.
+        member: usize,
+        /// Whether the superblocks say that it has failed. It cannot be used again.
+        failed: bool,
         /// The number of stripes with initialized parity.
         synced: u64,
         /// The number of all stripes.
@@ -647,16 +655,17 @@ impl Assembly {
     /// Returns [`AssemblyError::Unsynced`] if parity is not initialized and `force` is not set.
     pub fn check_synced(&mut self, stripes: u64, force: bool) -> Result<(), AssemblyError> {
         let superblock = &mut self.superblock;
-        let failed = superblock.members.iter().enumerate();
-        let failed = failed.filter(|(_, member)| member.state == MemberState::Failed);
-        let members: Vec<usize> = failed.map(|(index, _)| index).collect();
         let has_parity = matches!(superblock.level, Level::Raid4 | Level::Raid5);
-        if !has_parity || members.is_empty() || superblock.synced >= stripes {
+        let mut members = superblock.members.iter();
+        // At most one member has failed: without two, the volume would not be assembled.
+        let failed = members.position(|member| member.state == MemberState::Failed);
+        let Some(member) = failed.filter(|_| has_parity && superblock.synced < stripes) else {
             return Ok(());
-        }
+        };
         if !force {
             return Err(AssemblyError::Unsynced {
-                members,
+                member,
+                failed: self.missing.is_empty(),
                 synced: superblock.synced,
                 stripes,
             });

@@ -250,8 +250,10 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             "  read-only; only undamaged data can be read: copy it before the server stops"
         )?;
     }
+    let failed_early = failed_before_sync(status);
     match status.unsynced() {
         0 => {}
+        _ if failed_early.is_some() => {}
         left => writeln!(
             out,
             "  {left} of {} {} not synced{}",
@@ -294,7 +296,12 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             "  incomplete: name every member; if one is dead, `volume assemble --force` with the others starts the volume without it"
         )?;
     }
-    if is_degraded && !status.broken && status.level != "raid-0" {
+    if let Some(member) = failed_early {
+        writeln!(
+            out,
+            "  degraded: member {member} failed before the initial sync was complete; `volume assemble --force` keeps the data that was written; then `replace` and `rebuild` the member"
+        )?;
+    } else if is_degraded && !status.broken && status.level != "raid-0" {
         writeln!(
             out,
             "  degraded: `volume replace MEMBER --with DEVICE` and `volume rebuild` restore the redundancy"
@@ -349,6 +356,16 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  {unfinished}")?;
     }
     output::finish(out)
+}
+
+/// Returns the failed member without which a volume that is not served does not start, because
+/// parity is not yet initialized.
+fn failed_before_sync(status: &VolumeStatus) -> Option<usize> {
+    let has_parity = matches!(status.level.as_str(), "raid-4" | "raid-5");
+    if status.served || !has_parity || status.unsynced() == 0 {
+        return None;
+    }
+    status.members.iter().position(|one| one.state == "failed")
 }
 
 /// Describes a scrub that was stopped; `None` if there is none, or if a scrub is running.

@@ -305,6 +305,46 @@ fn a_scrub_overwrites_two_good_copies() {
     }
 }
 
+/// If a member failed before the initial sync was complete, does `status` state the remedy, do the
+/// other commands refuse with the same one, and does it keep the data that was written?
+#[test]
+fn a_failure_before_the_sync() {
+    let _ = testkit::tool!("nbdcopy");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for name in ["a", "b", "c"] {
+        full_file(&at.join(name), 8 << 20);
+        overwrite(&at.join(name), 0, &[0; 8192]);
+    }
+    good(at, &format!("{CREATE_RAID_5} --force --json a b c"));
+    full_file(&at.join("data"), 1 << 20);
+    let script = "truncate -s 1M c; nbdcopy --flush data \"$uri\"";
+    let serve = "volume serve --sync-rate off a b c -- sh -c";
+    let serve: Vec<&str> = serve.split(' ').chain([script]).collect();
+    let served = traxtent_in(at, &serve);
+    assert_eq!(served.status, 0, "{}", served.err);
+    let status = volume(at, "status a b");
+    assert_eq!(status.status, 1);
+    let says = "  degraded: member 2 failed before the initial sync was complete; `volume assemble --force`";
+    assert!(status.out.contains(says), "{}", status.out);
+    for not in ["not synced", "`volume replace"] {
+        assert!(!status.out.contains(not), "{}", status.out);
+    }
+    for line in ["sync", "serve", "rebuild", "replace 2 --with d"] {
+        full_file(&at.join("d"), 8 << 20);
+        let refused = volume(at, &format!("{line} a b"));
+        assert_eq!(refused.status, 2, "{line}: {}", refused.err);
+        let says = "member 2 has failed, and the initial sync has completed only 0 of";
+        assert!(refused.err.contains(says), "{line}: {}", refused.err);
+        assert!(refused.err.contains("`assemble --force`"), "{line}");
+        assert_one_line(&refused);
+    }
+    good(at, "assemble --force a b");
+    good(at, "replace 2 --with d --force a b");
+    good(at, "rebuild a b d");
+    assert!(load(at, 1 << 20, &["a", "b", "d"]) == fs::read(at.join("data")).unwrap());
+}
+
 /// Fault 2: the very first scrub computes parity from arbitrary content. Is the initial sync a
 /// separate step, by a verb or by the first server? Is its state reported, and is a start without a
 /// member refused before the sync has ended, unless it is forced?

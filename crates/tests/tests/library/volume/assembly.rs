@@ -726,7 +726,7 @@ fn the_second_superblock_of_a_member_that_grew() {
 
 /// Before the initial sync, is marking a member as failed refused, and is a start without a member
 /// refused unless it is forced? Does a forced start keep the written data, and does the next start
-/// need no force?
+/// need no force? Does the refusal say whether the member is missing or has failed?
 #[test]
 fn a_start_without_a_member_before_the_sync() {
     let mut rng = Rng::new(4);
@@ -752,7 +752,8 @@ fn a_start_without_a_member_before_the_sync() {
     assert_eq!(
         refused,
         Err(AssemblyError::Unsynced {
-            members: vec![1],
+            member: 1,
+            failed: false,
             synced: 0,
             stripes
         })
@@ -764,6 +765,25 @@ fn a_start_without_a_member_before_the_sync() {
     wait(volume.stop()).unwrap();
     let mut again = assemble(&wait(usable_pairs(&&memory)), false).unwrap();
     assert_eq!(again.check_synced(stripes, false), Ok(()));
+    // A member that failed.
+    let made = setup_of(Level::Raid5, 4, &mut rng);
+    let memory = Memory::new(made.drives, None);
+    let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+    memory.drives.borrow_mut()[1].refuses = true;
+    wait(volume.write(Lbn(0), &vec![1; volume.capacity().0 as usize * SECTOR])).unwrap();
+    wait(volume.stop()).unwrap();
+    let mut pairs = wait(usable_pairs(&&memory));
+    pairs.remove(1);
+    let stripes = made.array.stripes();
+    let mut assembly = assemble(&pairs, false).unwrap();
+    let refused = assembly.check_synced(stripes, false).unwrap_err();
+    let says = "member 1 has failed, and the initial sync has completed only 0 of";
+    assert!(refused.to_string().starts_with(says), "{refused}");
+    assert!(
+        refused.to_string().contains("`assemble --force`"),
+        "{refused}"
+    );
+    assert_eq!(assembly.check_synced(stripes, true), Ok(()));
 }
 
 /// Does a broken volume keep the content of its journal? The failure of a member was never recorded
