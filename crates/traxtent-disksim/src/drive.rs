@@ -68,7 +68,7 @@ pub(super) fn disk_profile(
     };
     profile.cache = cache(block, warnings)?;
     profile.queue = queue(block, warnings)?;
-    let bulk = ms_or_bus(block, "Bulk sector transfer time")?;
+    let bulk = ms_or_bus(block, "Bulk sector transfer time", warnings)?;
     profile.bus = BusSpec {
         read_sector_ms: bus.read_ms.max(bulk),
         write_sector_ms: bus.write_ms.max(bulk),
@@ -542,10 +542,17 @@ pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
 }
 
 /// Returns a time in milliseconds, or 0 if the parameter is absent or negative. For DiskSim, a
-/// negative value means the bus time.
-fn ms_or_bus(block: &Block, key: &str) -> Result<f64, ParamError> {
+/// negative value means the bus time; a warning says so.
+fn ms_or_bus(block: &Block, key: &str, warnings: &mut Vec<String>) -> Result<f64, ParamError> {
     match block.get_f64(key)? {
-        Some(negative) if negative < 0.0 => Ok(0.0),
+        Some(negative) if negative < 0.0 => {
+            let node = block.require(key)?;
+            warnings.push(format!(
+                "{}:{}: {key} = {negative}: a negative time means that of the bus, as in DiskSim",
+                node.file, node.line
+            ));
+            Ok(0.0)
+        }
         _ => ms(block, key),
     }
 }

@@ -174,8 +174,6 @@ pub(super) fn scheduler(
     }
     for key in [
         "Cylinder mapping strategy",
-        "Write initiation delay",
-        "Read initiation delay",
         "Maximum concat size",
         "Sequential stream diff maximum",
         WEIGHT,
@@ -206,6 +204,15 @@ pub(super) fn scheduler(
             ),
         ],
     )?;
+    let delays = ["Write initiation delay", "Read initiation delay"];
+    if matches!(scheduler, Scheduler::Sptf | Scheduler::AgedSptf { .. }) {
+        let keys = delays.map(|key| (key, "it is not added to positioning times"));
+        not_modelled(queue, warnings, &keys)?;
+    } else {
+        for key in delays {
+            queue.get(key);
+        }
+    }
     Ok(scheduler)
 }
 

@@ -618,7 +618,9 @@ impl<'a> Loader<'a> {
                     ] {
                         let value = block.require(key)?;
                         if value.int()? != only {
-                            return Err(value.error(format!("{key}: only {only} is modelled here")));
+                            return Err(value.error(format!(
+                                "{key}: only {only} is modelled with \"Stripe unit\" = {chunk}"
+                            )));
                         }
                     }
                     Level::Raid5

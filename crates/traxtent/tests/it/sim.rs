@@ -520,6 +520,44 @@ fn the_warmup_of_arrays() {
     }
 }
 
+/// Does a warning say that a negative time of a drive means that of the bus, and that SPTF ignores
+/// the delays of a queue? Do queues with other policies, which do not use them, give no warning?
+#[test]
+fn times_without_effect_are_reported() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["atlas10k.model", "atlas10k.seek"] {
+        fs::copy(data.join(name), folder.path().join(name)).unwrap();
+    }
+    let original = fs::read_to_string(data.join("atlas10k.diskspecs")).unwrap();
+    let path = folder.path().join("d.diskspecs");
+    let target = format!("disksim:{}", path.display());
+    for (changes, says) in [
+        (
+            &[("time = 0.099000", "time = -0.5")][..],
+            "a negative time means that of the bus",
+        ),
+        (
+            &[("policy = 1", "policy = 8"), ("delay = 0.0", "delay = 3.0")],
+            "initiation delay\" is not modelled",
+        ),
+        (&[("delay = 0.0", "delay = 3.0")], ""),
+    ] {
+        let text = changes.iter().fold(original.clone(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        fs::write(&path, text).unwrap();
+        let answer = traxtent(&["sim", &target, "random,count=10"]);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let lines = answer.err.lines();
+        let about = lines.filter(|line| line.contains(" time ") || line.contains("delay"));
+        let about: Vec<&str> = about.collect();
+        assert_eq!(about.is_empty(), says.is_empty(), "{about:?}");
+        assert!(about.iter().all(|line| line.contains(says)), "{about:?}");
+    }
+}
+
 /// Does a line of the workload grammar use all of an array, instead of the LBNs of its first drive?
 /// Is it refused if it depends on tracks?
 #[test]
