@@ -694,18 +694,17 @@ impl FindingContext<'_> {
     fn recreate_xfs(&self) -> Option<Fix> {
         let device = self.device_below()?;
         let physical = self.physical_bytes();
+        // With a log unit, mkfs.xfs requires a log of 64 MB, for which a small file system has no
+        // room.
+        let is_small = self.layer.bytes < 1 << 30;
         let stripes = match self.stripes() {
             Some((chunk, stripe)) if chunk > 0 => {
                 let log = match chunk <= 256 << 10 {
-                    true => chunk,
-                    false => physical.max(32 << 10),
+                    _ if is_small => String::new(),
+                    true => format!(" -l su={}k", chunk >> 10),
+                    false => format!(" -l su={}k", physical.max(32 << 10) >> 10),
                 };
-                format!(
-                    " -d su={}k,sw={} -l su={}k",
-                    chunk >> 10,
-                    stripe / chunk,
-                    log >> 10
-                )
+                format!(" -d su={}k,sw={}{log}", chunk >> 10, stripe / chunk)
             }
             _ if physical > BLOCK_BYTES => format!(" -l su={}k", physical >> 10),
             _ => String::new(),

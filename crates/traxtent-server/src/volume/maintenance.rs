@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use traxtent_layout::raid::{Array, Level};
-use traxtent_volume::superblock::{MemberState, Superblock};
+use traxtent_volume::superblock::{MemberEntry, MemberState, Superblock};
 use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
 use super::error::VolumeIoError;
@@ -348,6 +348,8 @@ pub(super) fn check_state(
     let has_parity = matches!(level, Level::Raid4 | Level::Raid5);
     let mut states = superblock.members.iter().map(|member| member.state);
     let gone = states.position(|state| state != MemberState::Active);
+    let is_active = |member: &&MemberEntry| member.state == MemberState::Active;
+    let active = superblock.members.iter().filter(is_active).count();
     let order = |text: String| Err(VolumeIoError::Order(text));
     if repairs != Repairs::default() {
         if let Some(member) = superblock.members.iter().position(|one| one.doubtful) {
@@ -377,16 +379,20 @@ pub(super) fn check_state(
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) if level == Level::Raid0 => order(
             format!("raid-0 has no redundancy for a {} to compare", work.name()),
         ),
-        (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member)) if has_parity => {
+        (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member))
+            if has_parity || work == MaintenanceKind::Scrub && active < 2 =>
+        {
             let (is, next) = match superblock.members[member].state {
                 MemberState::Rebuilding(_) => ("is not rebuilt yet", "`rebuild`"),
                 MemberState::Active | MemberState::Failed => {
                     ("has failed", "`replace` and `rebuild`")
                 }
             };
-            order(format!(
-                "member {member} {is}; parity cannot be compared without it; {next} it first"
-            ))
+            let why = match has_parity {
+                true => "parity cannot be compared without it",
+                false => "there is no second replica to compare",
+            };
+            order(format!("member {member} {is}; {why}; {next} it first"))
         }
         (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(
             "the initial sync has completed {} of {stripes} stripes; the rest cannot be compared; run `volume sync` first, or wait for its end if it is running",

@@ -169,13 +169,15 @@ impl Session {
     }
 
     /// Runs a command. After a signal that ends the session, the command is terminated, and killed
-    /// after [`GRACE`].
+    /// after [`GRACE`]. After Ctrl-C, which a terminal also sends to the command, it first has this
+    /// time to end by itself.
     fn run_command(&mut self, command: &mut Command) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let failed = |error: std::io::Error| Failure::file(&program, &error);
         let mut child = command
             .spawn()
             .map_err(|error| cannot_run(&program, &error))?;
+        let mut is_interrupted = false;
         for signal in self.signals.0.forever() {
             match signal {
                 SIGUSR1 => write_receipts(&self.exports),
@@ -184,11 +186,36 @@ impl Session {
                         return Ok(status);
                     }
                 }
-                _ => break,
+                signal => {
+                    is_interrupted = signal == SIGINT;
+                    break;
+                }
             }
+        }
+        if is_interrupted && let Some(status) = self.wait_for_interrupted(&mut child) {
+            return Ok(status);
         }
         limit_shutdown(&self.exports);
         end(child, &program)
+    }
+
+    /// Waits until an interrupted command has ended; `None` if it has not after [`GRACE`], or after
+    /// another signal that ends the session.
+    fn wait_for_interrupted(&mut self, child: &mut Child) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        while begun.elapsed() < GRACE {
+            if let Some(status) = wait_for(child, POLL_INTERVAL) {
+                return Some(status);
+            }
+            for signal in self.signals.0.pending() {
+                match signal {
+                    SIGUSR1 => write_receipts(&self.exports),
+                    SIGCHLD => {}
+                    _ => return None,
+                }
+            }
+        }
+        None
     }
 
     /// Stops the front ends, then the services.

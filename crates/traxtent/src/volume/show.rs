@@ -183,6 +183,7 @@ fn undecided_lines(differences: &[DifferenceReport]) -> Vec<&'static str> {
     if has("tied") {
         lines.extend([
             "where replicas differ without a majority, --repair changes nothing, because any of them may be wrong:",
+            "  to find the right one, leave out one member at a time with `volume serve --read-only`, which writes nothing, and look at the data",
             "  --repair --from MEMBER keeps that member's replica, and overwrites the others",
         ]);
     }

@@ -498,6 +498,32 @@ fn failed_faults() {
     assert_eq!(required("0 s", "sleep 0.2").status, 0);
 }
 
+/// If Ctrl-C interrupts the server and its command, can the command clean up, and does it determine
+/// the exit status? Is a command that goes on terminated?
+#[test]
+fn an_interrupted_command_cleans_up() {
+    use std::os::unix::process::CommandExt;
+    let run = |script: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_traxtent"));
+        command.args(["serve", "instant", "--", "sh", "-c", script]);
+        command
+            .process_group(0)
+            .stdout(std::process::Stdio::piped());
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let group = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+        std::io::Read::read_to_string(&mut out, &mut line).unwrap();
+        (child.wait().unwrap().code(), line)
+    };
+    let cleans = "trap 'sleep 0.5; echo cleaned; exit 9' INT; echo ready; sleep 30 & wait";
+    assert_eq!(run(cleans), (Some(9), "ready\ncleaned\n".to_owned()));
+    let goes_on = "trap '' INT; echo ready; exec sleep 30";
+    assert_eq!(run(goes_on), (Some(143), "ready\n".to_owned()));
+}
+
 /// If the storage below the drive fails, is the exit status 4 with `--require-trustworthy`, whether
 /// or not it still fails at the end?
 #[test]

@@ -86,6 +86,21 @@ fn a_write_protected_member_is_not_dropped() {
     good(at, &format!("status {members}"));
 }
 
+/// Is a scrub of mirrors refused if only one replica is left, instead of finding no differences?
+#[test]
+fn a_single_replica_is_not_compared() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    good(at, &format!("{CREATE_RAID_1} a b"));
+    good(at, "sync a b");
+    let _ = volume(at, "fail 1 a b");
+    let scrub = volume(at, "scrub a");
+    let says = "member 1 has failed; there is no second replica to compare; `replace` and `rebuild`";
+    assert_eq!(scrub.status, 2, "{}", scrub.err);
+    assert!(scrub.err.contains(says), "{}", scrub.err);
+}
+
 /// Fault 1: an old copy of a member is accepted as current. Is it reported as stale, with both
 /// generations, by every verb that would use it, without writing anything?
 #[test]
