@@ -96,7 +96,8 @@ fn a_single_replica_is_not_compared() {
     good(at, "sync a b");
     let _ = volume(at, "fail 1 a b");
     let scrub = volume(at, "scrub a");
-    let says = "member 1 has failed; there is no second replica to compare; `replace` and `rebuild`";
+    let says =
+        "member 1 has failed; there is no second replica to compare; `replace` and `rebuild`";
     assert_eq!(scrub.status, 2, "{}", scrub.err);
     assert!(scrub.err.contains(says), "{}", scrub.err);
 }
