@@ -304,9 +304,9 @@ impl Machine {
                 let named = key.split_once('.');
                 let named = named.filter(|(name, _)| names.iter().any(|known| known == name));
                 let named = named.map(|(name, key)| (name, profile_key(key).unwrap_or(key)));
-                let unknown = |figure| match drive.profile.with_value(figure, value) {
-                    Err(ProfileError::UnknownKey { .. }) => true,
-                    Ok(_) | Err(_) => false,
+                let unknown = |figure| {
+                    let set = drive.profile.with_value(figure, value);
+                    matches!(set, Err(ProfileError::UnknownKey { .. }))
                 };
                 if let Some((name, figure)) = named.filter(|(_, figure)| !unknown(figure)) {
                     let what = format!(

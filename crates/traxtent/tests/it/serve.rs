@@ -518,7 +518,7 @@ fn an_interrupted_command_cleans_up() {
         std::io::Read::read_to_string(&mut out, &mut line).unwrap();
         (child.wait().unwrap().code(), line)
     };
-    let cleans = "trap 'sleep 0.5; echo cleaned; exit 9' INT; echo ready; sleep 30 & wait";
+    let cleans = "trap 'sleep 0.5; kill $!; echo cleaned; exit 9' INT; echo ready; sleep 30 & wait";
     assert_eq!(run(cleans), (Some(9), "ready\ncleaned\n".to_owned()));
     let goes_on = "trap '' INT; echo ready; exec sleep 30";
     assert_eq!(run(goes_on), (Some(143), "ready\n".to_owned()));
