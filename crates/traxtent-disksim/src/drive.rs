@@ -59,9 +59,9 @@ pub(super) fn disk_profile(
     profile.access = AccessSpec {
         // In DiskSim, a read keeps sectors that pass before their turn only with "Read any free
         // blocks".
-        zero_latency_read: flag(block, "Immediate buffer read")?
+        zero_latency_read: switch(block, "Immediate buffer read")?
             && flag(block, "Read any free blocks")?,
-        zero_latency_write: flag(block, "Immediate buffer write")?,
+        zero_latency_write: switch(block, "Immediate buffer write")?,
         read_on_arrival: flag(block, "Read any free blocks")?,
         read_on_arrival_share: 1.0,
         track_partitions: 1,
@@ -425,7 +425,9 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     let until = block
         .get_bounded("Buffer continuous read", 0u32, 4)?
         .unwrap_or(0);
-    let keep = block.get_int("Read-ahead over requested")?.unwrap_or(0);
+    let keep = block
+        .get_bounded("Read-ahead over requested", -1, 1)?
+        .unwrap_or(0);
     let write_segments = count("Maximum number of write segments", 1)?;
     if write_segments > segments {
         let node = block.require("Maximum number of write segments")?;
@@ -448,7 +450,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
         ));
     }
     Ok(CacheSpec {
-        enabled: flag(block, "Enable caching in buffer")?,
+        enabled: switch(block, "Enable caching in buffer")?,
         segments,
         write_segments: write_segments.min(segments),
         segment_sectors: count("Segment size (in blks)", 1)?,
@@ -527,7 +529,12 @@ fn flag(block: &Block, key: &str) -> Result<bool, ParamError> {
 }
 
 fn flag_or(block: &Block, key: &str, otherwise: bool) -> Result<bool, ParamError> {
-    Ok(block.get_int(key)?.map_or(otherwise, |value| value != 0))
+    Ok(block.get_flag(key)?.unwrap_or(otherwise))
+}
+
+/// Returns whether a switch is on. DiskSim accepts 2 as well, which counts as 1 here.
+fn switch(block: &Block, key: &str) -> Result<bool, ParamError> {
+    Ok(block.get_bounded(key, 0u32, 2)?.unwrap_or(0) != 0)
 }
 
 /// Returns a time in milliseconds, or 0 if the parameter is absent.

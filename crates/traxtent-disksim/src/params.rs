@@ -179,6 +179,16 @@ impl Document {
         names.first().map(String::as_str)
     }
 
+    /// Returns the name of the block of an instance.
+    pub(super) fn block_of_instance(&self, instance: &str) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Instances { names, of, .. } if names.iter().any(|name| name == instance) => {
+                Some(of.as_str())
+            }
+            _ => None,
+        })
+    }
+
     /// Returns whether there is a block with the name of this one.
     fn names(&self, block: &Block) -> bool {
         let name = block.name.as_deref();
@@ -474,6 +484,15 @@ impl Block {
                 .require(key)?
                 .error(format!("{key}: {value} is not in {min}..={max}"))),
         }
+    }
+
+    /// Returns a flag, if the key is present: false for 0, true for 1.
+    ///
+    /// # Errors
+    /// Returns an error if the value is neither 0 nor 1.
+    pub fn get_flag(&self, key: &str) -> Result<Option<bool>, ParamError> {
+        let value = self.get_bounded(key, 0u32, 1)?;
+        Ok(value.map(|value| value == 1))
     }
 
     /// Returns a required whole number from `min` to `max`.

@@ -65,8 +65,8 @@ pub(super) fn load(
         think("Think time from call to request")?,
         think("Think time from request to return")?,
     );
-    let calls = block.get_bounded("System call/return with each request", 0u8, 1)?;
-    let system_calls = (calls == Some(1)).then_some((call, back));
+    let calls = block.get_flag("System call/return with each request")?;
+    let system_calls = (calls == Some(true)).then_some((call, back));
     let seconds = block.require_f64(TIME)?;
     if seconds <= 0.0 {
         let problem = format!("{TIME} = {seconds}: must be more than 0 s");

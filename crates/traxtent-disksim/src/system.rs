@@ -216,8 +216,10 @@ impl DeviceNames<'_> {
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
         if !self.arrays.is_empty() {
+            let block = self.document.block_of_instance(name_text);
             let mut arrays = self.arrays.iter();
-            let array = arrays.position(|array| array.name == name_text);
+            let array =
+                arrays.position(|array| array.name == name_text || Some(&*array.name) == block);
             // DiskSim numbers arrays and disks in the same way, so the first disk's name also
             // refers to the first array.
             let alike = self.disks.get(name_text).map(|disk| *disk as usize);
@@ -481,12 +483,8 @@ impl<'a> Loader<'a> {
     }
 
     fn block_of_instance(&self, instance: &str) -> Option<&'a Block> {
-        self.document.entries.iter().find_map(|entry| match entry {
-            Entry::Instances { names, of, .. } if names.iter().any(|name| name == instance) => {
-                self.document.block(of).map(|block| &**block)
-            }
-            _ => None,
-        })
+        let block = self.document.block_of_instance(instance)?;
+        self.document.block(block).map(|block| &**block)
     }
 
     /// Returns the seed of the run if the file states it, otherwise the seed of the initialization.
@@ -565,7 +563,7 @@ impl<'a> Loader<'a> {
             Some(queue) => scheduler(queue, QueueOwner::Host, &mut self.warnings)?,
             None => Scheduler::Fcfs,
         };
-        Ok((policy, block.get_int(QUEUEING)?.unwrap_or(0) != 0))
+        Ok((policy, block.get_flag(QUEUEING)?.unwrap_or(false)))
     }
 }
 

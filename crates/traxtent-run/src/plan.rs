@@ -77,7 +77,12 @@ impl SweepPlan {
             let mut figures = Vec::new();
             for (key, value) in &set {
                 match key.strip_prefix("workload.") {
-                    Some(key) => workload.set(key, value)?,
+                    Some(key) => workload.set(key, value).map_err(|error| {
+                        let is_in_file = matches!(workload, Workload::Synthio(_)) && key != "count";
+                        let system = machine.system.as_deref().filter(|_| is_in_file);
+                        let placed = system.and_then(|system| system.synthio_request_error(&error));
+                        placed.map_or(error, RunError::input)
+                    })?,
                     None => figures.push((key.clone(), value.clone())),
                 }
             }

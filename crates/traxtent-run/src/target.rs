@@ -202,13 +202,18 @@ impl Machine {
         if self.drives.len() == 1 {
             return Ok(self.drives.remove(0));
         }
-        let names: Vec<&str> = self
-            .drives
-            .iter()
-            .map(|drive| drive.name.as_str())
-            .collect();
+        let names = self.drives.iter().map(|drive| drive.name.as_str());
+        let names: Vec<&str> = names.collect();
+        // The name of the block from which DiskSim's parameters make the drive.
+        let block = |drive: &NamedDrive| drive.profile.model.clone();
+        let first = block(&self.drives[0]);
+        let alike = if self.drives.iter().all(|drive| block(drive) == first) {
+            format!(", all of them {first}; append #{first} for the first, or")
+        } else {
+            "; append".to_owned()
+        };
         Err(RunError::input(format!(
-            "{} has {} drives; append # and the name of one: {}",
+            "{} has {} drives{alike} # and the name of one: {}",
             self.target,
             names.len(),
             names.join(", ")
@@ -373,7 +378,7 @@ impl Machine {
         for array in self.arrays() {
             let disks = array.disks.clone();
             host = host
-                .with_array(array.level, array.chunk, disks)
+                .with_array(&array.name, array.level, array.chunk, disks)
                 .map_err(|error| RunError::at(format!("{}: {}", self.target, array.name), error))?;
         }
         Ok(host)

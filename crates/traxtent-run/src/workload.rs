@@ -107,7 +107,8 @@ impl Workload {
                 ))),
             },
             Workload::Synthio(_) => Err(RunError::input(format!(
-                "--set workload.{key}: only count can be set in DiskSim's workload; --seed sets the seed"
+                "--set workload.{key}: only count can be set in DiskSim's workload, and --seed sets the \
+                 seed; change other parameters in the file's disksim_synthio block"
             ))),
             Workload::Trace(_) => Err(RunError::input(format!(
                 "--set workload.{key}: a trace has no such value"

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use traxtent_layout::raid::{Level, RaidError};
 use traxtent_model::drive::{Breakdown, Completion, Drive, QueuePolicy, RequestError, SharedBus};
 use traxtent_model::profile::Scheduler;
-use traxtent_units::{Sectors, SimTime, Span};
+use traxtent_units::{Count, Sectors, SimTime, Span};
 use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, WorkloadError};
 
 use crate::arrays::{Arrays, CompletionEffect, conventional};
@@ -27,6 +27,7 @@ pub const QUEUE_MAX: usize = 1 << 20;
 pub struct Host {
     ports: Vec<DriveQueue<Drive>>,
     arrays: Arrays,
+    array_names: Vec<String>,
     placement: Option<Placement>,
 }
 
@@ -96,6 +97,25 @@ pub enum SimulateError {
         /// The reason.
         error: RequestError,
     },
+    /// A request extends beyond the last sector of an array.
+    #[error(
+        "request {number}: {op} of {} at LBN {lbn}: the array {array} ends before LBN {capacity}",
+        Count(sectors, "sector")
+    )]
+    BeyondArray {
+        /// The number of the request, from 1 in order of issue.
+        number: u64,
+        /// The array's name.
+        array: String,
+        /// The operation's name.
+        op: &'static str,
+        /// The first sector.
+        lbn: u64,
+        /// The number of sectors.
+        sectors: u32,
+        /// The array's capacity in sectors.
+        capacity: u64,
+    },
     /// More requests wait than the host keeps.
     #[error(
         "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, and the queue is full: \
@@ -140,6 +160,7 @@ impl Host {
         Host {
             ports: drives.into_iter().map(DriveQueue::new).collect(),
             arrays: Arrays::default(),
+            array_names: Vec::new(),
             placement: None,
         }
     }
@@ -185,7 +206,7 @@ impl Host {
     }
 
     /// Adds an array of drives with chunks of `chunk` sectors. The devices of requests are then the
-    /// arrays, in the order in which they were added.
+    /// arrays, in the order in which they were added. Errors refer to the array by its name.
     ///
     /// # Errors
     /// Returns an error if these drives cannot form such an array.
@@ -194,6 +215,7 @@ impl Host {
     /// Panics if one of the drives does not exist.
     pub fn with_array(
         mut self,
+        name: &str,
         level: Level,
         chunk: Sectors,
         disks: Vec<u32>,
@@ -204,6 +226,7 @@ impl Host {
             .collect();
         let array = conventional(level, chunk, &drives)?;
         self.arrays.add(array, disks);
+        self.array_names.push(name.to_owned());
         Ok(self)
     }
 
@@ -271,8 +294,22 @@ impl Host {
 
     fn arrive_at_array(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
         let number = arrival.tag + 1;
-        let parts = self.arrays.arrive(arrival);
-        let parts = parts.map_err(|error| SimulateError::Request { number, error })?;
+        let parts = self.arrays.arrive(arrival).map_err(|error| match error {
+            RequestError::BeyondEnd {
+                op,
+                lbn,
+                sectors,
+                capacity,
+            } => SimulateError::BeyondArray {
+                number,
+                array: self.array_names[arrival.device as usize].clone(),
+                op,
+                lbn,
+                sectors,
+                capacity,
+            },
+            error => SimulateError::Request { number, error },
+        })?;
         self.pass_on(parts)
     }
 
@@ -401,7 +438,7 @@ mod tests {
         let drive = Drive::new(&builtin("atlas10k").unwrap()).unwrap();
         let host = Host::new(vec![drive.clone(), drive]);
         let mut host = host
-            .with_array(Level::Raid1, Sectors(64), vec![0, 1])
+            .with_array("a", Level::Raid1, Sectors(64), vec![0, 1])
             .unwrap();
         let arrival = |tag| Arrival {
             at: SimTime::ZERO,

@@ -40,7 +40,7 @@ fn host(system: &System) -> Host {
         .iter()
         .fold(host, |host, disks| host.with_bus(disks));
     system.arrays.iter().fold(host, |host, array| {
-        host.with_array(array.level, array.chunk, array.disks.clone())
+        host.with_array(&array.name, array.level, array.chunk, array.disks.clone())
             .unwrap()
     })
 }

@@ -76,8 +76,7 @@ impl Loader<'_> {
                     )));
                 }
             };
-            if level != Level::Raid0 && block.get_int("Synch writes for safety")?.unwrap_or(0) != 0
-            {
+            if level != Level::Raid0 && block.get_flag("Synch writes for safety")? == Some(true) {
                 return Err(redundancy.error("Synch writes for safety is not modelled"));
             }
             let array = block.name.clone().unwrap_or_default();

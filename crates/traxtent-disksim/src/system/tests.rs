@@ -244,6 +244,57 @@ fn disks_without_a_bus_are_reported() {
     }
 }
 
+/// Is a value that DiskSim refuses for a flag refused, with its place and bounds? Is the third value
+/// that DiskSim accepts for a few accepted?
+#[test]
+fn flags_are_checked() {
+    let full = connected();
+    for (flag, max) in [
+        ("Use queueing in subsystem", 1),
+        ("Synch writes for safety", 1),
+        ("Hold bus entire read xfer", 1),
+        ("Use separate write segment", 1),
+        ("Read directly to buffer", 1),
+        ("Read-ahead over requested", 1),
+        ("Enable caching in buffer", 2),
+        ("Immediate buffer read", 2),
+        ("Immediate buffer write", 2),
+    ] {
+        let with = |value: i64| {
+            let stated = format!("\n{flag} = {value},");
+            let text = full.replace("disksim_disk D {", &format!("disksim_disk D {{{stated}"));
+            let text = text.replace("W {", &format!("W {{{stated}"));
+            let text = text.replace("Asis", &format!("Striped,{stated}\nStripe unit = 1"));
+            let text = text
+                .replace("Noredun", "Parity_disk")
+                .replace("Parts", "Array");
+            text.replace("[ disk0 ]", "[ disk0, disk1 ]")
+                .replace("= disk1", "= disk0")
+        };
+        for value in 0..=max {
+            let loaded = load(&with(value), None);
+            let problem = loaded.err().map(|error| error.problem);
+            let is_modelled = (flag, value) != ("Synch writes for safety", 1);
+            assert_eq!(problem.is_none(), is_modelled, "{flag}: {problem:?}");
+        }
+        let text = with(max + 1);
+        let error = load(&text, None).unwrap_err();
+        let line = text.lines().nth(error.line as usize - 1).unwrap();
+        assert!(
+            line.starts_with(&format!("{flag} = {},", max + 1)),
+            "{error}"
+        );
+        let says = format!("..={max}");
+        assert!(
+            error
+                .problem
+                .starts_with(&format!("{flag}: {} is not in ", max + 1)),
+            "{error}"
+        );
+        assert!(error.problem.ends_with(&says), "{error}");
+    }
+}
+
 /// Are mappings of other disks read without a warning? Are values that DiskSim refuses refused,
 /// and is a second mapping of a device reported?
 #[test]
@@ -564,7 +615,7 @@ fn doubtful_workloads_are_reported() {
 }
 
 /// Is an organization that is not modelled refused for its true cause: a disk that is used twice, a
-/// single disk, or its addressing mode?
+/// single disk, or its addressing mode? Is an array found by its name and by that of its instance?
 #[test]
 fn organizations_are_refused_for_their_cause() {
     let full = connected().replace("simdev = disk1", "simdev = disk0");
@@ -585,7 +636,13 @@ fn organizations_are_refused_for_their_cause() {
             Redundancy scheme = Noredun, Stripe unit = 1,\ndevices = [ {devices} ] }}"
         )
     };
-    assert_eq!(load(&second("disk1, disk3"), None).unwrap().arrays.len(), 2);
+    let two = second("disk1, disk3");
+    assert_eq!(load(&two, None).unwrap().arrays.len(), 2);
+    let instances = format!("{two}\ninstantiate [ org0 ] as O\ninstantiate [ org1 ] as P");
+    for (name, array) in [("O", 0), ("P", 1), ("org0", 0), ("org1", 1)] {
+        let text = instances.replace("simdev = disk0", &format!("simdev = {name}"));
+        assert_eq!(load(&text, None).unwrap().devices[0].disk, array, "{name}");
+    }
     for (text, says) in [
         (
             striped("Array", "Parity_rotated", "disk0, disk1, disk1"),

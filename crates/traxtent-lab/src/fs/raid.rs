@@ -504,6 +504,7 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
     let chunks = capacity.unwrap_or(0) * 4 / CHUNK_SECTORS - 2;
     let mut host = Host::new(drives);
     host = host.with_array(
+        "array",
         Level::Raid5,
         Sectors(CHUNK_SECTORS),
         (0..DRIVES.len() as u32).collect(),

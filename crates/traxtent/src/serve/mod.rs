@@ -267,8 +267,13 @@ fn check_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
             _ => None,
         };
         if let Some(verdict) = verdict.filter(|_| args.require_trustworthy) {
-            let reasons = receipt.reasons.join("; ");
-            lines.push(format!("{name}: {verdict}: {reasons}"));
+            // The receipt, as text, has named the many reasons that there may be.
+            let is_named = !args.json && receipt.verdict == ReceiptVerdict::NotTrustworthy;
+            lines.push(if is_named {
+                format!("{name}: {verdict}; its receipt above names the reasons")
+            } else {
+                format!("{name}: {verdict}: {}", receipt.reasons.join("; "))
+            });
         }
         if let Some(error) = receipt
             .storage_error

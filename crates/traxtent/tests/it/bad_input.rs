@@ -273,12 +273,13 @@ fn a_trace_of_several_devices() {
 }
 
 /// Do the errors for arrays, to which drives cannot be added, not suggest `--drive`, and is it
-/// refused with them? Is a single disk without a workload told apart from a file without one?
+/// refused with them? Is an array that is too small named, and is the block of identical disks? Is a single disk without a workload told apart from a file without one?
 #[test]
 fn arrays_and_single_disks_of_disksim() {
     let data = shared_data!("disksim");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("three.trace"), "0.0 3 100 8 1\n").unwrap();
+    fs::write(folder.path().join("far.trace"), "0.0 0 16448060 8 1\n").unwrap();
     let target = |name: &str| format!("disksim:{}", data.join(name).display());
     let (raid, single) = (target("synthraid5.parv"), target("atlas10k.parv"));
     let ibm = target("3disks.parv#ibm");
@@ -286,6 +287,22 @@ fn arrays_and_single_disks_of_disksim() {
         (
             &["sim", &raid, "three.trace"][..],
             "device 3 does not exist; there is only device 0 (--device selects a device)",
+        ),
+        (
+            &["sim", &raid, "far.trace"],
+            "far.trace: request 1: read of 8 sectors at LBN 16448060: the array org0 ends before \
+             LBN 16448064",
+        ),
+        (
+            &["convert", &raid],
+            "has 9 drives, all of them HP_C3323A; append #HP_C3323A for the first, or # and the \
+             name of one: disk0, disk1, disk2, disk3, disk4, disk5, disk6, disk7, disk8",
+        ),
+        (
+            &["sim", &raid, "--set", "workload.read=1"],
+            "synthraid5.parv:221: --set workload.read: only count can be set in DiskSim's \
+             workload, and --seed sets the seed; change other parameters in the file's \
+             disksim_synthio block",
         ),
         (
             &["sim", &raid, "three.trace", "--drive", "atlas10k"],
