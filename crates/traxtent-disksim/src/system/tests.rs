@@ -244,8 +244,8 @@ fn disks_without_a_bus_are_reported() {
     }
 }
 
-/// Is a value that DiskSim refuses for a flag refused, with its place and bounds? Is the third value
-/// that DiskSim accepts for a few accepted?
+/// Is a value that DiskSim refuses for a flag refused, with its place and bounds? Is 2 accepted for
+/// those for which DiskSim accepts it?
 #[test]
 fn flags_are_checked() {
     let full = connected();

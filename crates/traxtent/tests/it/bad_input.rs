@@ -273,7 +273,9 @@ fn a_trace_of_several_devices() {
 }
 
 /// Do the errors for arrays, to which drives cannot be added, not suggest `--drive`, and is it
-/// refused with them? Is an array that is too small named, and is the block of identical disks? Is a single disk without a workload told apart from a file without one?
+/// refused with them? Do errors name an array that is too small, the block of identical disks, and
+/// that of a workload that cannot be set? Is a single disk without a workload told apart from a
+/// file without one?
 #[test]
 fn arrays_and_single_disks_of_disksim() {
     let data = shared_data!("disksim");

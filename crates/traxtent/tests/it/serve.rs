@@ -153,9 +153,9 @@ fn receipts_are_of_this_run() {
 }
 
 /// With `--require-trustworthy`, is the exit status 4 after late responses or without any request,
-/// with each reason named once, and is a command's own failure kept? At speed 1000, a drive has response times of a few
-/// microseconds, which no machine delivers on time. A drive without mechanics completes at once, so
-/// nothing can be late.
+/// with the reasons named once, and is a command's own failure kept? At speed 1000, a drive has
+/// response times of a few microseconds, which no machine delivers on time. A drive without
+/// mechanics completes at once, so nothing can be late.
 #[test]
 fn untrustworthy_runs_can_fail() {
     let _ = testkit::tool!("qemu-io");

@@ -1,5 +1,5 @@
-//! Fixes of data that begins at the wrong place: in a physical volume, in an encrypted device and in
-//! the members of an array.
+//! Fixes of data that begins at the wrong place: in a physical volume, in an encrypted device, and
+//! in the members of an array.
 
 use super::devices::{DEVICE, PART_VARIABLE};
 use super::{COPY_AWAY, FindingContext, RESHAPE, note_only, quoted};
