@@ -156,7 +156,7 @@ block=BYTES                       block size of ext2, 3 and 4: 1024, 2048 or 409
 inode-ratio=BYTES                 bytes per inode of ext2, 3 and 4: 1K to 64M [16384]
 luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
 lvm                               a volume group with one volume
-raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4K to 64M, a power of two, except on RAID 1 [512K]
+raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks (not for 1) of 4K to 64M [512K]
 disks=N                           number of drives, at most 64 [that of --device, or the minimum for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it; sgdisk writes only GPT [sfdisk]
