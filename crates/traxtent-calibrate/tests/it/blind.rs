@@ -191,7 +191,9 @@ fn intervals_contain_the_truth() {
 }
 
 /// Changes settings of a drive's buffer. In the part held out, does a calibration reduce the
-/// disagreements on hits to at most a tenth? Outside a soak, only the first change is tried.
+/// disagreements on hits to at most those of the true drive with its own trace? A read from the
+/// media that needs no seek can be as fast as a hit by chance, so the true drive has a few. Outside
+/// a soak, only the first change is tried.
 #[test]
 fn buffers_are_found() {
     let start = builtin("atlas10k").unwrap();
@@ -216,17 +218,20 @@ fn buffers_are_found() {
         change(&mut truth);
         let mut rng = Rng::new(seed as u64);
         let keep = ["mechanics", "overheads", "bus", "access.zero_latency_read"];
+        let everything = ["mechanics", "overheads", "bus", "access", "cache"];
+        let unchanged = calibrated(&truth, &truth, &everything, &mut rng.clone());
+        let by_chance = unchanged.held_out_before.disagreements;
         let found = calibrated(&start, &truth, &keep, &mut rng);
         let (before, after) = (&found.held_out_before, &found.held_out_after);
         eprintln!(
-            "seed {seed}: {} of {} reads disagree, {} before: {:?}",
+            "seed {seed}: {} of {} reads disagree, {} before, {by_chance} with the true drive: {:?}",
             after.disagreements, after.reads, before.disagreements, found.settings
         );
-        assert!(before.disagreements > 20, "the change hardly matters");
         assert!(
-            after.disagreements * 10 <= before.disagreements,
-            "seed {seed}"
+            before.disagreements > 20.max(2 * by_chance),
+            "the change hardly matters"
         );
+        assert!(after.disagreements <= by_chance, "seed {seed}");
     }
 }
 
