@@ -16,6 +16,7 @@ pub mod mounts;
 mod sg;
 mod storage;
 mod sysfs;
+mod write_back;
 
 use std::path::Path;
 
@@ -25,6 +26,7 @@ pub use in_use::in_use;
 pub use interrupt::{Interrupt, is_ignored};
 pub use sg::SgTransport;
 pub use storage::Storage;
+pub use write_back::write_back;
 
 use traxtent_model::geometry::Place;
 use traxtent_probe::ScsiTarget;

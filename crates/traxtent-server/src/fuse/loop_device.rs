@@ -92,14 +92,11 @@ impl LoopDevice {
 
     /// Returns the loop devices that are attached to a file.
     pub(super) fn all_of(file: &Path) -> Vec<LoopDevice> {
-        let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-        devices
-            .map(|entry| LoopDevice {
-                device: Path::new("/dev").join(entry.file_name()),
-                file: file.to_owned(),
-            })
-            .filter(LoopDevice::is_attached)
-            .collect()
+        let attached = |device| LoopDevice {
+            device,
+            file: file.to_owned(),
+        };
+        devices_of(file).into_iter().map(attached).collect()
     }
 
     pub(super) fn device(&self) -> &Path {
@@ -147,10 +144,7 @@ impl LoopDevice {
 
     /// Returns whether the device is attached to the file.
     fn is_attached(&self) -> bool {
-        let backing = self.sysfs("loop/backing_file");
-        let backing = fs::read(backing).unwrap_or_default();
-        let backing = backing.strip_suffix(b"\n").unwrap_or(&backing);
-        backing == self.file.as_os_str().as_bytes()
+        is_attached(&self.device, &self.file)
     }
 
     /// Sets the rotational flag. Other attributes of the queue are not set, because they would
@@ -161,15 +155,11 @@ impl LoopDevice {
         } else {
             "0"
         };
-        if let Err(error) = fs::write(self.sysfs("queue/rotational"), rotational) {
+        let attribute = sysfs(&self.device, "queue/rotational");
+        if let Err(error) = fs::write(attribute, rotational) {
             let device = self.device.display();
             tracing::warn!("{device}: cannot set queue/rotational to {rotational}: {error}");
         }
-    }
-
-    fn sysfs(&self, attribute: &str) -> PathBuf {
-        let name = self.device.file_name().unwrap_or_default();
-        Path::new("/sys/block").join(name).join(attribute)
     }
 }
 
@@ -182,6 +172,27 @@ impl Drop for LoopDevice {
             let _ = control::clear(&device);
         }
     }
+}
+
+/// Returns the paths of the loop devices that are attached to a file.
+pub(super) fn devices_of(file: &Path) -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    devices
+        .map(|entry| Path::new("/dev").join(entry.file_name()))
+        .filter(|device| is_attached(device, file))
+        .collect()
+}
+
+/// Returns whether a device is a loop device that is attached to a file.
+fn is_attached(device: &Path, file: &Path) -> bool {
+    let backing = fs::read(sysfs(device, "loop/backing_file")).unwrap_or_default();
+    let backing = backing.strip_suffix(b"\n").unwrap_or(&backing);
+    backing == file.as_os_str().as_bytes()
+}
+
+fn sysfs(device: &Path, attribute: &str) -> PathBuf {
+    let name = device.file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name).join(attribute)
 }
 
 /// Opens a block device. A loop device is attached as read-only unless it is opened for writing.

@@ -123,6 +123,11 @@ impl Mount {
         !self.session.guard.is_finished()
     }
 
+    /// Returns the loop devices of the file, including those that other programs have attached.
+    pub fn loop_devices(&self) -> Vec<PathBuf> {
+        loop_device::devices_of(&self.file())
+    }
+
     /// Detaches the loop device and unmounts the file system.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use traxtent_io::device::in_use;
 use traxtent_server::fuse::{FuseError, Mount};
 use traxtent_server::nbd::{Listener, NbdServer};
 use traxtent_server::service::Export;
@@ -17,6 +18,9 @@ use crate::failure::{Failure, Result, warn};
 
 /// The mode of a socket to which only its owner can connect.
 const PRIVATE: u32 = 0o600;
+
+/// The consequence of a file or device that a command has left in use.
+const LEFT_IN_USE: &str = "let the command do so before it ends: its programs now get I/O errors";
 
 /// The options of front ends.
 #[derive(clap::Args, Debug)]
@@ -272,28 +276,47 @@ impl FrontEnds {
         Ok(())
     }
 
+    /// Returns all loop devices on the files, including those that other programs have attached.
+    pub(super) fn all_loop_devices(&self) -> Vec<PathBuf> {
+        let mounts = self.mounts.iter();
+        mounts
+            .flat_map(|mounted| mounted.mount.loop_devices())
+            .collect()
+    }
+
     /// Stops all front ends. Outstanding requests are completed. Programs that still use a
-    /// file or a block device get I/O errors; for files, a warning is printed.
-    pub(super) fn stop(&mut self) -> Result<()> {
-        let mut unmounted = Ok(());
+    /// file or a block device get I/O errors.
+    ///
+    /// # Errors
+    /// Returns the errors of front ends that cannot be stopped, one in each line. If a command has
+    /// run, it should have left nothing in use: each file or device that is, is an error too;
+    /// otherwise a warning is printed for a file or loop device.
+    pub(super) fn stop(&mut self, has_run_command: bool) -> Result<()> {
+        let mut errors = Vec::new();
         while let Some(mut last) = self.mounts.pop() {
-            if let Err(error) = last.mount.stop() {
-                match error.in_use() {
-                    Some(path) => warn(format!(
-                        "{}: it is still in use; programs that use it now get I/O errors",
-                        path.display()
-                    )),
-                    None => unmounted = Err(io_failure(error)),
-                }
+            let Err(error) = last.mount.stop() else {
+                continue;
+            };
+            match error.in_use() {
+                Some(path) if !has_run_command => warn(format!(
+                    "{}: it is still in use; programs that use it now get I/O errors",
+                    path.display()
+                )),
+                Some(_) => errors.push(format!("{error}; {LEFT_IN_USE}")),
+                None => errors.push(error.to_string()),
             }
         }
-        let removed = self
-            .block_devices
-            .drain(..)
-            .map(|device| device.stop().map_err(io_failure))
-            .collect::<Vec<_>>();
+        for device in self.block_devices.drain(..) {
+            if has_run_command && let Some(user) = in_use(device.path()) {
+                errors.push(format!("{user}; {LEFT_IN_USE}"));
+            }
+            errors.extend(device.stop().err().map(|error| error.to_string()));
+        }
         self.nbd.stop();
-        removed.into_iter().fold(unmounted, Result::and)
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Io(errors.join("\n")))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
-use traxtent_io::device::is_ignored;
+use traxtent_io::device::{is_ignored, write_back};
 use traxtent_server::service::Export;
 use traxtent_units::system_message;
 
@@ -123,10 +123,12 @@ impl Session {
                 command.envs(self.front_ends.variables(&self.exports));
                 command.envs(variables.iter().cloned());
                 command.env_remove(GUARDIAN_VARIABLE);
-                self.run_command(&mut command).map(Some)
+                let ended = self.run_command(&mut command).map(Some);
+                self.write_back();
+                ended
             }
         };
-        let stopped = self.stop();
+        let stopped = self.stop(!command.is_empty());
         Ok((ended?, stopped))
     }
 
@@ -138,7 +140,46 @@ impl Session {
                 SIGUSR1 => write_receipts(&self.exports),
                 SIGCHLD => {}
                 SIGINT => return self.wait_for_users(),
-                _ => return,
+                _ => {
+                    limit_shutdown(&self.exports);
+                    return self.write_back();
+                }
+            }
+        }
+    }
+
+    /// Releases files and loop devices. If some are in use, waits until the kernel has written back
+    /// the data that it has cached for the loop devices, such as that of file systems on them, or
+    /// for another signal that ends the session.
+    fn write_back(&mut self) {
+        if self.front_ends.unmount().is_ok() {
+            return;
+        }
+        let devices = self.front_ends.all_loop_devices();
+        let work = move || {
+            for device in devices {
+                if let Err(error) = write_back(&device) {
+                    let reason = system_message(&error);
+                    warn(format!(
+                        "{}: data cannot be written back: {reason}",
+                        device.display()
+                    ));
+                }
+            }
+        };
+        let name = "write back".to_owned();
+        let Ok(thread) = thread::Builder::new().name(name).spawn(work) else {
+            warn("cannot start a thread that writes back the kernel's cached data");
+            return;
+        };
+        while !thread.is_finished() {
+            thread::sleep(POLL_INTERVAL);
+            for signal in self.signals.0.pending() {
+                match signal {
+                    SIGUSR1 => write_receipts(&self.exports),
+                    SIGCHLD => {}
+                    _ => return,
+                }
             }
         }
     }
@@ -219,9 +260,9 @@ impl Session {
     }
 
     /// Stops the front ends, then the services.
-    fn stop(mut self) -> Result<()> {
+    fn stop(mut self, has_run_command: bool) -> Result<()> {
         limit_shutdown(&self.exports);
-        let front_ends = self.front_ends.stop();
+        let front_ends = self.front_ends.stop(has_run_command);
         let services = stop(&self.exports);
         front_ends.and(services)
     }

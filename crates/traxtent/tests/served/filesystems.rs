@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
 use crate::pull::{self, PullMode, Pullable};
-use crate::server::{Server, argument, option, quick_folder, run, sized};
+use crate::server::{Server, TRAXTENT, argument, option, quick_folder, run, sized};
 use crate::volume::volume_of;
 
 /// Every file is smaller than this.
@@ -86,6 +86,58 @@ fn sigterm_does_not_wait_for_users() {
     let said = server.output();
     assert!(said.contains("it is still in use"), "{said}");
     drop(user);
+}
+
+/// If a command leaves a file system mounted on the loop device of a drive or a volume, is a file
+/// that it has just written stored nevertheless? Is the exit status 3, or that of the command if it
+/// failed, and is there one line that names the mount? Is the file stored after SIGTERM, too?
+#[test]
+fn a_mount_that_a_command_leaves_is_written_back() {
+    if let Some(why) = attach::missing() {
+        testkit::skip!("{why}");
+    }
+    for (is_volume, end, status) in [
+        (false, "true", 3),
+        (true, "true", 3),
+        (false, "exit 5", 5),
+        (false, "kill -TERM $PPID; sleep 9", 143),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let mut words = vec![argument("serve")];
+        if is_volume {
+            let members = volume_of(folder.path(), Level::Raid5, 1, 24 << 20);
+            words.insert(0, argument("volume"));
+            words.extend(members.iter().map(|path| path.display().to_string()));
+        } else {
+            words.push(sized(folder.path(), 512, 4096, 32));
+            words.extend([argument("--file"), at("data")]);
+        }
+        words.extend(Attached::options(folder.path()));
+        fs::create_dir(at("mounted")).unwrap();
+        let line = format!(
+            "mke2fs -q \"$device\" && mount \"$device\" {0} && echo precious > {0}/file && {end}",
+            at("mounted")
+        );
+        let serve = |command: &str| {
+            let mut serve = Command::new(TRAXTENT);
+            serve.args(&words).args(["--", "sh", "-c", command]);
+            serve.output().unwrap()
+        };
+        let left = serve(&line);
+        run(Path::new("umount"), &["--lazy", &at("mounted")]);
+        let said = String::from_utf8(left.stderr).unwrap();
+        assert_eq!(left.status.code(), Some(status), "{said}");
+        let about = said.lines().filter(|line| line.contains("in use"));
+        let about: Vec<&str> = about.collect();
+        let remedy = format!("run `umount {}`", at("mounted"));
+        assert!(about.len() == 1 && about[0].contains(&remedy), "{said}");
+
+        let read = "mount \"$device\" MOUNTED; cat MOUNTED/file; umount MOUNTED";
+        let read = serve(&read.replace("MOUNTED", &at("mounted")));
+        assert!(read.status.success(), "{read:?}");
+        assert_eq!(String::from_utf8(read.stdout).unwrap(), "precious\n");
+    }
 }
 
 fn waits_for_users(server: Server, path: &Path) {
