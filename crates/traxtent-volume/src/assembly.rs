@@ -325,10 +325,12 @@ pub enum AssemblyError {
         generations: [u64; 2],
     },
     /// Missing members.
-    #[error("{} missing; {}", list(.members), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume; name every member" })]
+    #[error("{} missing{}; {}", list(.members), failed_too(.failed), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume; name every member" })]
     Missing {
         /// The missing members.
         members: Vec<usize>,
+        /// The members that had failed before.
+        failed: Vec<usize>,
         /// Whether the remaining members are enough.
         enough: bool,
     },
@@ -389,6 +391,18 @@ impl AssemblyError {
     }
 }
 
+/// Describes failed members after missing ones; empty if there are none.
+fn failed_too(members: &[usize]) -> String {
+    match members {
+        [] => String::new(),
+        [one] => format!(", and member {one} has failed"),
+        [first, ..] => format!(
+            ", and {} members have failed, the first is {first}",
+            members.len()
+        ),
+    }
+}
+
 fn list(members: &[usize]) -> String {
     let names: Vec<String> = members.iter().map(usize::to_string).collect();
     match members.len() {
@@ -433,8 +447,11 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
         superblock.members[member].doubtful |= is_doubtful(pair, round);
     }
     let mut missing: Vec<(usize, MemberState)> = Vec::new();
+    let mut failed = Vec::new();
     for (index, member) in superblock.members.iter_mut().enumerate() {
-        if given[index].is_none() && member.state != MemberState::Failed {
+        if member.state == MemberState::Failed {
+            failed.push(index);
+        } else if given[index].is_none() {
             missing.push((index, member.state));
             member.state = MemberState::Failed;
         }
@@ -450,6 +467,7 @@ pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assem
     if !enough || !missing.is_empty() && !force {
         return Err(AssemblyError::Missing {
             members: missing.into_iter().map(|(member, _)| member).collect(),
+            failed,
             enough,
         });
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use traxtent_layout::raid::RaidError;
 use traxtent_map::TrackMapError;
 use traxtent_volume::superblock::SuperblockError;
-use traxtent_volume::{AssemblyError, VolumeError};
+use traxtent_volume::{Assembly, AssemblyError, SuperblockPair, VolumeError, assemble};
 
 use super::JOURNAL_BYTES_MAX;
 use crate::control::ControlError;
@@ -153,6 +153,26 @@ pub enum VolumeIoError {
 }
 
 impl VolumeIoError {
+    /// Describes why devices with these superblocks cannot be assembled. If one is stale, the
+    /// advice to omit it is given only if the others can be assembled without it.
+    pub(super) fn refused(
+        error: &AssemblyError,
+        found: &[SuperblockPair],
+        paths: &[PathBuf],
+    ) -> VolumeIoError {
+        match (error, without_stale(found)) {
+            (
+                AssemblyError::Stale { given, .. },
+                Err(missing @ AssemblyError::Missing { enough: false, .. }),
+            ) => VolumeIoError::Assembly(format!(
+                "{}: {}; it cannot be used, and {missing}: the older data of this device fits no others",
+                paths[*given].display(),
+                staleness(error)
+            )),
+            _ => VolumeIoError::assembly(error, paths),
+        }
+    }
+
     /// Describes a failed assembly with the devices' paths instead of their numbers.
     pub(super) fn assembly(error: &AssemblyError, paths: &[PathBuf]) -> VolumeIoError {
         let path = |given: usize| paths[given].display();
@@ -180,26 +200,14 @@ impl VolumeIoError {
                 )
             }
             AssemblyError::Unusable { given, error } => format!("{}: {error}", path(*given)),
-            AssemblyError::Stale {
-                given,
-                member,
-                own,
-                newest,
-                dropped: true,
-            } => format!(
-                "{}: stale: it was member {member} up to generation {own}, and the volume continued to {newest} without it; omit it, then `replace` and `rebuild` the member; if this device is used for that, it is overwritten",
-                path(*given)
-            ),
-            AssemblyError::Stale {
-                given,
-                member,
-                own,
-                newest,
-                dropped: false,
-            } => format!(
-                "{}: stale: an old copy of member {member} with generation {own}; the volume has {newest}; omit it, or name the current one",
-                path(*given)
-            ),
+            AssemblyError::Stale { given, dropped, .. } => {
+                let advice = if *dropped {
+                    "omit it, then `replace` and `rebuild` the member; if this device is used for that, it is overwritten"
+                } else {
+                    "omit it, or name the current one"
+                };
+                format!("{}: {}; {advice}", path(*given), staleness(error))
+            }
             AssemblyError::MaybeStale {
                 given,
                 member,
@@ -223,6 +231,42 @@ impl VolumeIoError {
             ),
             other => other.to_string(),
         })
+    }
+}
+
+/// Describes how a device is stale; empty for other errors.
+fn staleness(error: &AssemblyError) -> String {
+    match error {
+        AssemblyError::Stale {
+            member,
+            own,
+            newest,
+            dropped: true,
+            ..
+        } => format!(
+            "stale: it was member {member} up to generation {own}, and the volume continued to {newest} without it"
+        ),
+        AssemblyError::Stale {
+            member,
+            own,
+            newest,
+            dropped: false,
+            ..
+        } => format!(
+            "stale: an old copy of member {member} with generation {own}; the volume has {newest}"
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Assembles the devices that are not stale.
+fn without_stale(found: &[SuperblockPair]) -> Result<Assembly, AssemblyError> {
+    let mut left = found.to_vec();
+    loop {
+        match assemble(&left, true) {
+            Err(AssemblyError::Stale { given, .. }) => left.remove(given),
+            other => return other,
+        };
     }
 }
 

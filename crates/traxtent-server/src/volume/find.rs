@@ -91,7 +91,7 @@ pub fn find_within(
 /// Assembles members, including doubtful ones.
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = open_devices(paths, Access::Write, timeout)?;
-    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let refused = |error: AssemblyError| VolumeIoError::refused(&error, &pairs, paths);
     let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
         // Other problems of the assembly are reported first.
@@ -123,7 +123,7 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
 /// Returns the errors of [`find`], except the one for doubtful members.
 pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = open_devices(paths, Access::Read, timeout)?;
-    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let refused = |error: AssemblyError| VolumeIoError::refused(&error, &pairs, paths);
     let mut assembly = assemble(&pairs, true).map_err(refused)?;
     let devices = in_place(&assembly, devices.take_all());
     devices.set_timeout(timeout);

@@ -63,10 +63,17 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
                 devices.remove(given);
             }
             Err(error @ AssemblyError::Missing { enough: false, .. }) => {
+                let old = stale.iter().map(|one| {
+                    format!(
+                        "{} is stale: the volume has generation {}, so its data is too old to be used",
+                        one.path.display(),
+                        one.volume_generation
+                    )
+                });
                 let unusable = unusable.iter();
                 let problems =
                     unusable.map(|one| format!("{}: {}", one.path.display(), one.problem));
-                let lines: Vec<String> = known.into_iter().chain(problems).collect();
+                let lines: Vec<String> = known.into_iter().chain(old).chain(problems).collect();
                 return Err(VolumeIoError::Assembly(format!(
                     "{error}:\n  {}",
                     lines.join("\n  ")

@@ -292,6 +292,13 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     let is_absent = |one: &MemberStatus| one.path.is_none() && one.state != "failed";
     if !status.served && status.members.iter().any(is_absent) {
+        // A member of another level cannot continue alone.
+        if status.level == "raid-1" {
+            writeln!(
+                out,
+                "  these are the last states that these devices know; the other members may have continued without them, and these devices are then stale"
+            )?;
+        }
         writeln!(
             out,
             "  incomplete: name every member; if one is dead, `volume assemble --force` with the others starts the volume without it"

@@ -641,6 +641,57 @@ fn unusable_members_are_refused() {
     }
 }
 
+/// If one member of a RAID-5 is missing and another is stale, do the errors say that the stale one
+/// cannot be used, and that the volume needs the missing one, instead of advising to omit it?
+#[test]
+fn a_stale_member_does_not_replace_a_missing_one() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c", "d"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c d");
+    good(at, "assemble --force a b c");
+    let missing = "member 2 is missing, and member 3 has failed; the other members are not enough";
+    for line in ["assemble a b d", "assemble --force a b d", "scrub a b d"] {
+        let answer = volume(at, line);
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        assert!(
+            answer.err.contains("d: stale: it was member 3"),
+            "{line}: {}",
+            answer.err
+        );
+        assert!(answer.err.contains(missing), "{line}: {}", answer.err);
+        assert!(!answer.err.contains("rebuild"), "{line}: {}", answer.err);
+    }
+    let status = volume(at, "status a b d").err;
+    assert!(status.contains(missing), "{status}");
+    assert!(
+        status.contains("  d is stale: the volume has generation "),
+        "{status}"
+    );
+    let omit = volume(at, "assemble a b c d").err;
+    assert!(
+        omit.contains("omit it, then `replace` and `rebuild`"),
+        "{omit}"
+    );
+}
+
+/// Is the state of a RAID-1, according to one member alone that was marked as failed, qualified as
+/// the last state that this device knows?
+#[test]
+fn a_failed_member_alone_does_not_know_it() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    good(at, "create --level raid-1 --journal 2M a b");
+    good(at, "fail 1 a b");
+    let says = "these are the last states that these devices know; the other members may have";
+    let alone = volume(at, "status b");
+    assert_eq!(alone.status, 1, "{}", alone.err);
+    assert!(alone.out.contains(says), "{}", alone.out);
+    let current = volume(at, "status a").out;
+    assert!(!current.contains(says), "{current}");
+}
+
 /// Does `status` show all members although one is not given, was truncated, is missing, or is
 /// something else, and name the problem with each? Does a member that cannot be examined keep the
 /// state that the others record?

@@ -167,6 +167,7 @@ fn kinds_of_members() {
         missing,
         Err(AssemblyError::Missing {
             members: vec![1],
+            failed: vec![],
             enough: true
         })
     );
@@ -185,6 +186,7 @@ fn kinds_of_members() {
         few,
         Err(AssemblyError::Missing {
             members: vec![0, 1],
+            failed: vec![],
             enough: false
         })
     );
