@@ -64,6 +64,19 @@ pub(crate) struct StackArgs {
     json: bool,
 }
 
+/// The files that identify a disk, relative to its directory in sysfs: SCSI and ATA, NVMe, virtio,
+/// loop devices, device-mapper and md. The last two are those of a partition's disk.
+const IDENTITIES: [&str; 8] = [
+    "device/wwid",
+    "wwid",
+    "serial",
+    "loop/backing_file",
+    "dm/uuid",
+    "md/uuid",
+    "../device/wwid",
+    "../wwid",
+];
+
 /// The file name of the commands in --output.
 const SCRIPT: &str = "stack.sh";
 /// The file name of the list of bad blocks in --output.
@@ -117,6 +130,11 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     note_content(&contents, &mut recipe);
     let blank = contents.iter().filter(|(_, content)| content.is_none());
     recipe.test_blank(blank.map(|(path, _)| absolute(path)));
+    let others = contents.iter().filter(|(_, content)| content.is_some());
+    recipe.test_identity(others.filter_map(|(path, _)| {
+        let (file, content) = identity(path)?;
+        Some((absolute(path), file.to_owned(), content))
+    }));
     recipe.test_list();
     note_missing(args, &mut recipe);
     check_with_drive(args, &place, &mut recipe);
@@ -450,6 +468,21 @@ fn letters(n: u32) -> String {
         0 => letter(n).to_string(),
         more => format!("{}{}", letter(more - 1), letter(n)),
     }
+}
+
+/// Returns the first file in sysfs that identifies a block device, relative to its directory there,
+/// and the file's content without line breaks at the end; `None` if there is none.
+fn identity(path: &Path) -> Option<(&'static str, String)> {
+    let name = kernel_name(block_device(path)?)?;
+    // The script finds the directory by the name of the node, which differs for `cciss!c0d0`.
+    let node = fs::canonicalize(path).ok()?;
+    let folder = Path::new("/sys/class/block").join(node.file_name().filter(|own| **own == *name)?);
+    IDENTITIES.into_iter().find_map(|file| {
+        let text = fs::read_to_string(folder.join(file)).ok()?;
+        let text = text.trim_end_matches('\n');
+        let is_plain = !text.trim().is_empty() && !text.contains(char::is_control);
+        is_plain.then(|| (file, text.to_owned()))
+    })
 }
 
 /// Returns the number of a block device; `None` if the path names something else.

@@ -79,6 +79,31 @@ fn a_lost_superblock_is_rewritten() {
     }
 }
 
+/// If a superblock is lost, and the system refuses to write it, is the volume served nevertheless,
+/// with a warning that gives the reason?
+#[test]
+fn a_lost_superblock_that_cannot_be_rewritten() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    assert_eq!(copies(at, "create --copies 1..2 --map map disk").status, 0);
+    let file = File::options().write(true).open(at.join("disk")).unwrap();
+    file.write_all_at(&[0; 4096], BYTES - 4096).unwrap();
+    // The shell's unit is 512 bytes, or 1 KiB; in both cases, the limit is within the file.
+    let line = format!(
+        "trap '' XFSZ; ulimit -f {}; {} volume serve disk -- true",
+        BYTES / 1024 - 4,
+        env!("CARGO_BIN_EXE_traxtent")
+    );
+    let mut shell = std::process::Command::new("sh");
+    let served = shell.args(["-c", &line]).current_dir(at).output().unwrap();
+    let says = String::from_utf8(served.stderr).unwrap();
+    assert!(served.status.success(), "{says}");
+    let expected = "disk: a superblock is missing or damaged, and cannot be rewritten: ";
+    assert!(says.contains(expected), "{says}");
+    assert_eq!(copies(at, "status disk").status, 1);
+}
+
 /// Can a volume be created, shown and destroyed as the help describes?
 #[test]
 fn created_shown_and_destroyed() {

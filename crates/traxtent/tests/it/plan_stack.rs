@@ -325,6 +325,45 @@ fn a_script_for_other_content() {
     refused(&of_image, "a b.img: is no longer blank; plan again");
 }
 
+/// If a loop device with content has the name of another file by then, does the script end before
+/// it writes? Does it begin otherwise?
+#[test]
+fn a_script_for_another_disk() {
+    for tool in ["losetup", "blkid", "mkfs.ext4"] {
+        let _ = testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    for image in [&first, &second] {
+        fs::File::create(image).unwrap().set_len(64 << 20).unwrap();
+        let mut made = Command::new("mkfs.ext4");
+        assert!(
+            made.args(["-q", "-F"])
+                .arg(image)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let Some(device) = Loop::attach_with(&first, &[]) else {
+        testkit::skip!("no loop device can be attached");
+    };
+    let script = prints(&["plan", "stack", device.name()]);
+    let tests = script.find("\n# One partition").expect("it has one");
+    let run = |script: &str| {
+        let ran = Command::new("sh").args(["-c", script]).output().unwrap();
+        let says = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (ran.status.code(), says)
+    };
+    assert_eq!(run(&script[..tests]), (Some(0), String::new()));
+    let other = script.replace(first.to_str().unwrap(), second.to_str().unwrap());
+    let says = format!(
+        "{}: is no longer the same disk; plan again\n",
+        device.name()
+    );
+    assert_eq!(run(&other), (Some(1), says));
+}
+
 /// Does a script end before it writes if `blkid` finds the signatures of two formats, or cannot be
 /// run? It prints nothing in either case.
 #[test]

@@ -1,6 +1,7 @@
 //! A recipe as a shell script, with the tests that end it before anything is written.
 
 use super::{Recipe, Step};
+use crate::plan::fix::quoted;
 
 impl Recipe {
     /// Adds the commands that end the script if a device that was blank no longer is: the kernel
@@ -30,6 +31,32 @@ impl Recipe {
             let step = Step {
                 what: "Nothing has been written since the plan was made".to_owned(),
                 program: "blkid",
+                commands,
+            };
+            self.steps.insert(0, step);
+        }
+    }
+
+    /// Adds the commands that end the script if a disk is no longer the one of the plan: the kernel
+    /// can give its name to another disk. For each disk, `identities` has the path as a shell word,
+    /// the kernel's file that identifies it, relative to the directory of the device in sysfs, and
+    /// the content of this file without the last line break.
+    pub fn test_identity(&mut self, identities: impl Iterator<Item = (String, String, String)>) {
+        let commands: Vec<String> = identities
+            .map(|(path, file, content)| {
+                let device = format!("$(basename \"$(readlink -f {path})\")");
+                let content = quoted(&content);
+                refuse_unless(
+                    &format!("\"$(cat \"/sys/class/block/{device}/{file}\")\" = {content}"),
+                    &path,
+                    "is no longer the same disk; plan again",
+                )
+            })
+            .collect();
+        if !commands.is_empty() {
+            let step = Step {
+                what: "The names of disks with content have not changed".to_owned(),
+                program: "cat",
                 commands,
             };
             self.steps.insert(0, step);
