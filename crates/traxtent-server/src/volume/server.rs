@@ -22,7 +22,7 @@ use super::error::VolumeIoError;
 use super::maintenance::{
     self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
 };
-use super::status::{MemberStatus, VolumeStatus};
+use super::status::{DELETED, MemberStatus, VolumeStatus};
 use super::{DeviceVolume, MEMBER_TIMEOUT, find_to_read, find_within, replace, substitute};
 use crate::control::{Control, OrderHandler};
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
@@ -361,6 +361,15 @@ impl BlockService for VolumeServer {
         self.kept.worker().closed = true;
         self.kept.pause();
         let done = block_on(self.volume().stop());
+        for member in VolumeStatus::served(self.volume(), None).members {
+            if let (Some(path), Some(DELETED)) = (&member.path, member.error.as_deref()) {
+                tracing::warn!(
+                    "member {} (`{}`): its file has been deleted, and its data is now lost; `status` shows the state of the volume without it",
+                    member.member,
+                    path.display()
+                );
+            }
+        }
         let lingering = self.volume().members().devices_with_outstanding();
         for path in &lingering {
             tracing::warn!("{}: {LINGERING_MESSAGE}", path.display());

@@ -13,6 +13,9 @@ use super::maintenance::MaintenanceProgress;
 use super::{DeviceVolume, Devices};
 use futures_lite::future::block_on;
 
+/// The problem of a member whose file has been deleted while the volume is served.
+pub(super) const DELETED: &str = "the file has been deleted, and its data is lost when the server ends; before that, `fail` and `replace` the member, or copy the volume's data";
+
 /// The status of a volume and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeStatus {
@@ -254,6 +257,10 @@ impl VolumeStatus {
             let device = volume.members().device(member.member);
             let error = device.as_ref().and_then(|device| device.last_error());
             member.error = error.map(|error| system_message(&error));
+            if device.as_ref().is_some_and(|device| device.is_deleted()) && member.state != "failed"
+            {
+                member.error = Some(DELETED.to_owned());
+            }
             let errors = device.as_ref().and_then(|device| device.errors());
             member.errors = errors.map_or(0, |errors| errors.count);
             member.last_error_seconds = errors.map(|errors| errors.last.elapsed().as_secs());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use traxtent_io::device::{is_ignored, write_back};
+use traxtent_server::fuse::FuseError;
 use traxtent_server::service::Export;
 use traxtent_units::system_message;
 
@@ -124,6 +125,7 @@ impl Session {
                 command.envs(variables.iter().cloned());
                 command.env_remove(GUARDIAN_VARIABLE);
                 let ended = self.run_command(&mut command).map(Some);
+                self.wait_for_openers();
                 self.write_back();
                 ended
             }
@@ -172,15 +174,8 @@ impl Session {
             warn("cannot start a thread that writes back the kernel's cached data");
             return;
         };
-        while !thread.is_finished() {
+        while !thread.is_finished() && !self.ends_at_once() {
             thread::sleep(POLL_INTERVAL);
-            for signal in self.signals.0.pending() {
-                match signal {
-                    SIGUSR1 => write_receipts(&self.exports),
-                    SIGCHLD => {}
-                    _ => return,
-                }
-            }
         }
     }
 
@@ -194,19 +189,38 @@ impl Session {
         note(
             "serving continues until files and loop devices are no longer in use; another Ctrl-C stops at once",
         );
-        loop {
+        while !self.ends_at_once() {
             thread::sleep(UNMOUNT_INTERVAL);
-            for signal in self.signals.0.pending() {
-                match signal {
-                    SIGUSR1 => write_receipts(&self.exports),
-                    SIGCHLD => {}
-                    _ => return,
-                }
-            }
             if self.front_ends.unmount().is_ok() {
                 return;
             }
         }
+    }
+
+    /// Waits at most [`GRACE`] for programs that have a loop device open which is not mounted, or
+    /// for a signal that ends the session. System services examine a device that a command has just
+    /// written.
+    fn wait_for_openers(&mut self) {
+        let begun = Instant::now();
+        while let Err(FuseError::LoopInUse { mounted_at, .. }) = self.front_ends.unmount() {
+            if !mounted_at.is_empty() || begun.elapsed() > GRACE || self.ends_at_once() {
+                return;
+            }
+            thread::sleep(UNMOUNT_INTERVAL);
+        }
+    }
+
+    /// Handles the signals since the last call. Returns whether one ends the session.
+    fn ends_at_once(&mut self) -> bool {
+        let mut ends = false;
+        for signal in self.signals.0.pending() {
+            match signal {
+                SIGUSR1 => write_receipts(&self.exports),
+                SIGCHLD => {}
+                _ => ends = true,
+            }
+        }
+        ends
     }
 
     /// Runs a command. After a signal that ends the session, the command is terminated, and killed
@@ -248,12 +262,8 @@ impl Session {
             if let Some(status) = wait_for(child, POLL_INTERVAL) {
                 return Some(status);
             }
-            for signal in self.signals.0.pending() {
-                match signal {
-                    SIGUSR1 => write_receipts(&self.exports),
-                    SIGCHLD => {}
-                    _ => return None,
-                }
+            if self.ends_at_once() {
+                return None;
             }
         }
         None

@@ -82,6 +82,31 @@ fn failures_are_reported() {
     );
 }
 
+/// Is a member's file that is deleted while the volume is served named by `status`, and by a warning
+/// at the end, but not if the member was marked as failed before?
+#[test]
+fn a_deleted_member_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-1 --journal 2M a b c");
+    let status = format!(
+        "{} volume status \"$control\"",
+        env!("CARGO_BIN_EXE_traxtent")
+    );
+    let fail = status.replace("status", "fail 2");
+    let script = format!("{fail} >fail; rm b c; {status} >status; true");
+    let serve = ["volume", "serve", "a", "b", "c", "--", "sh", "-c", &script];
+    let served = traxtent_in(at, &serve);
+    assert_eq!(served.status, 0, "{}", served.err);
+    let status = fs::read_to_string(at.join("status")).unwrap();
+    let says = "b, the file has been deleted, and its data is lost when the server ends; ";
+    assert!(status.contains(says), "{status}");
+    assert_eq!(status.matches("has been deleted").count(), 1, "{status}");
+    let warnings = served.err.matches("its file has been deleted").count();
+    assert_eq!(warnings, 1, "{}", served.err);
+}
+
 /// Are the printed names of addresses and devices those of the variables that the help lists?
 #[test]
 fn printed_names_are_those_of_variables() {

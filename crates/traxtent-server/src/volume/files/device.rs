@@ -2,10 +2,12 @@
 //!
 //! The storage behind the device determines which operations can block.
 
+use std::fs;
 use std::io;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -256,6 +258,16 @@ impl Device {
         }
         let errors = self.errors()?;
         Some(io::Error::from_raw_os_error(errors.number))
+    }
+
+    /// Returns whether the device is a file that has been deleted: its data is lost once it is
+    /// closed. Only the kernel's name of the open file is read, which never waits for a file system.
+    pub fn is_deleted(&self) -> bool {
+        const MARK: &[u8] = b" (deleted)";
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let name = fs::read_link(link).unwrap_or_default();
+        let has_mark = |path: &Path| path.as_os_str().as_bytes().ends_with(MARK);
+        self.is_file() && has_mark(&name) && !has_mark(&self.path)
     }
 
     /// Returns the errors since the device was opened, if there are any.
