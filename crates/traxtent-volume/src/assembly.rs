@@ -325,7 +325,7 @@ pub enum AssemblyError {
         generations: [u64; 2],
     },
     /// Missing members.
-    #[error("{} missing{}; {}", list(.members), failed_too(.failed), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume; name every member" })]
+    #[error("{} missing{}; {}", list(.members), failed_too(.failed), if *.enough { "name every member or, if a missing one is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume; name every member that is missing" })]
     Missing {
         /// The missing members.
         members: Vec<usize>,

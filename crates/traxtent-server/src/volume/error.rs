@@ -165,7 +165,7 @@ impl VolumeIoError {
                 AssemblyError::Stale { given, .. },
                 Err(missing @ AssemblyError::Missing { enough: false, .. }),
             ) => VolumeIoError::Assembly(format!(
-                "{}: {}; it cannot be used, and {missing}: the older data of this device fits no others",
+                "{}: {}; its older data cannot be used; {missing}",
                 paths[*given].display(),
                 staleness(error)
             )),

@@ -20,7 +20,8 @@ use crate::failure::{Failure, Result, warn};
 const PRIVATE: u32 = 0o600;
 
 /// The consequence of a file or device that a command has left in use.
-const LEFT_IN_USE: &str = "let the command do so before it ends: its programs now get I/O errors";
+const LEFT_IN_USE: &str =
+    "let the command do so before it ends: programs that use it now get I/O errors";
 
 /// The options of front ends.
 #[derive(clap::Args, Debug)]
