@@ -4,8 +4,7 @@ use super::shape::Slot;
 use super::{Geometry, Occupant, Place};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-/// The number of tracks on either side that are searched for spares. The search takes well under a
-/// second.
+/// The number of tracks on either side that are searched for spares, which bounds the search's time.
 const TRACKS_AROUND: u64 = 1 << 18;
 
 impl Geometry {
@@ -17,12 +16,18 @@ impl Geometry {
         let last = self.cylinders - 1;
         let reach = TRACKS_AROUND / u64::from(self.surfaces);
         let farthest = home.cylinder.0.max(last - home.cylinder.0);
+        let ranges = self.cylinders_with_room();
+        let may_have_room = |cylinder: &u32| {
+            let begun = ranges.partition_point(|range| range.0 <= *cylinder as i32);
+            begun > 0 && *cylinder as i32 <= ranges[begun - 1].1
+        };
         for distance in 0..=farthest.min(reach.min(u64::from(u32::MAX)) as u32) {
             let outward = home.cylinder.0.checked_sub(distance);
             let inward = home.cylinder.0.checked_add(distance).filter(|c| *c <= last);
             for cylinder in [outward, inward.filter(|_| distance > 0)]
                 .into_iter()
                 .flatten()
+                .filter(may_have_room)
             {
                 for turn in 0..self.surfaces {
                     let surface =
@@ -35,6 +40,25 @@ impl Geometry {
             }
         }
         None
+    }
+
+    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint, with both
+    /// ends inclusive. Few cylinders of a drive have any, and looking at the others takes long.
+    fn cylinders_with_room(&self) -> Vec<(i32, i32)> {
+        let mut ranges = self.tree.cylinders_with(self.root, &|shape| {
+            let bad = shape.bad(&self.tree.gaps).map(|(_, bad)| bad);
+            shape.sectors + bad.sum::<u32>() < shape.slots
+        });
+        ranges.extend(self.tree.cylinders_with(self.blanks, &|_| true));
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, range| {
+            let overlaps = next.0 <= range.1;
+            if overlaps {
+                range.1 = range.1.max(next.1);
+            }
+            overlaps
+        });
+        ranges
     }
 
     /// Returns the first run of `sectors` empty sectors on a track.
@@ -78,5 +102,27 @@ impl Geometry {
                 None::<Slot>
             });
         (taken < slots).then_some(slots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Geometry;
+    use crate::profile::builtin;
+
+    /// Does the search look only at the few cylinders that may have empty sectors? On the first
+    /// drive, the last tracks have room; on the second, its last zone.
+    #[test]
+    fn full_cylinders_are_passed_over() {
+        for name in ["generic-20tb", "maxtor10k5"] {
+            let geometry = Geometry::build(&builtin(name).unwrap().geometry).unwrap();
+            let ranges = geometry.cylinders_with_room();
+            let searched: i32 = ranges.iter().map(|(from, to)| to + 1 - from).sum();
+            let all = geometry.cylinders();
+            assert!(
+                searched > 0 && searched as u32 <= all / 50,
+                "{name}: {searched} of {all}: {ranges:?}"
+            );
+        }
     }
 }

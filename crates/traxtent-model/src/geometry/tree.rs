@@ -460,6 +460,38 @@ impl Tree {
             })
     }
 
+    /// Returns the ranges of cylinders, both ends inclusive, that hold all tracks of `node` whose
+    /// shape is `wanted`. If instances of a node are repeated, their range is not divided further.
+    pub(super) fn cylinders_with(
+        &self,
+        node: NodeId,
+        wanted: &impl Fn(Shape) -> bool,
+    ) -> Vec<(i32, i32)> {
+        let has = |branch: &Branch, nodes: &[bool]| match branch.what {
+            BranchOf::Track(shape) => wanted(self.shapes[shape as usize]),
+            BranchOf::Node(child) => nodes[child as usize],
+        };
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        // Children precede their parents.
+        for node in 0..self.nodes.len() as NodeId {
+            let branches = self.branches_of(node);
+            nodes.push(branches.iter().any(|branch| has(branch, &nodes)));
+        }
+        let (mut out, mut left) = (Vec::new(), vec![(node, Offset::default())]);
+        while let Some((node, at)) = left.pop() {
+            let branches = self.branches_of(node).iter();
+            for branch in branches.filter(|branch| has(branch, &nodes)) {
+                match branch.what {
+                    BranchOf::Node(child) if branch.repeat == 1 => {
+                        left.push((child, at.plus(branch.at, 1)));
+                    }
+                    _ => out.push(self.extent(branch).shift(at).cylinders),
+                }
+            }
+        }
+        out
+    }
+
     /// Returns a copy that has only the nodes that can be reached from `roots`, and indexes for
     /// lookups. Also returns the roots of the copy.
     pub(super) fn compact(&self, roots: &[NodeId]) -> (Tree, Vec<NodeId>) {
