@@ -355,21 +355,11 @@ impl<M: MemberIo> Volume<M> {
     }
 
     fn drop_member(&self, state: &mut State, member: usize) -> Result<(), VolumeError> {
-        let members = &mut state.superblock.members;
-        let before = members[member].state;
-        members[member].state = MemberState::Failed;
-        let active = members
-            .iter()
-            .filter(|member| member.state == MemberState::Active);
-        let enough = match self.level() {
-            Level::Raid0 => members.len(),
-            Level::Raid1 => 1,
-            Level::Raid4 | Level::Raid5 => members.len() - 1,
-        };
-        let is_dispensable = active.count() >= enough;
-        if !is_dispensable {
+        let is_dispensable = state.superblock.is_dispensable(member);
+        if is_dispensable {
+            state.superblock.members[member].state = MemberState::Failed;
+        } else {
             // The member keeps its state: its data is as good as before.
-            members[member].state = before;
             state.broken = true;
         }
         self.publish(state);

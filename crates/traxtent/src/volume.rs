@@ -296,7 +296,7 @@ fn fail(args: &MemberArgs) -> Result<()> {
             ))),
         };
     }
-    let volume = match find(&args.members, false) {
+    let found = match find(&args.members, false) {
         Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))
             if doubtful == member =>
         {
@@ -305,7 +305,9 @@ fn fail(args: &MemberArgs) -> Result<()> {
         }
         found => found.map_err(|error| explained(error, &args.members))?,
     };
-    let volume = opened(volume)?;
+    // Opening the volume writes its superblocks.
+    found.check_fail(member).map_err(failure)?;
+    let volume = opened(found)?;
     let failed = block_on(volume.mark_failed(member));
     let stop = block_on(volume.stop()).map_err(io_failure);
     failed.map_err(|error| failure(error.into()))?;

@@ -210,6 +210,14 @@ impl Found {
         check_state(&self.superblock, &self.array, task)
     }
 
+    /// Checks, before the volume is opened, that a member can be marked as failed.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Superblock::check_fail`].
+    pub fn check_fail(&self, member: usize) -> Result<(), VolumeIoError> {
+        Ok(self.superblock.check_fail(member, self.array.stripes())?)
+    }
+
     /// Returns the status that the members' superblocks describe.
     pub fn status(&self) -> VolumeStatus {
         VolumeStatus::known(&self.superblock, &self.array, &self.devices)

@@ -232,14 +232,8 @@ fn substitute(
     force: bool,
     holds: Recognizer,
 ) -> Result<Substitute, VolumeIoError> {
-    let Some(entry) = superblock.members.get(member) else {
-        let problem = "does not exist";
-        return Err(VolumeError::Member { member, problem }.into());
-    };
-    if entry.state != MemberState::Failed {
-        let problem = "has not failed; `fail` it first";
-        return Err(VolumeError::Member { member, problem }.into());
-    }
+    superblock.check_replace(member)?;
+    let entry = &superblock.members[member];
     // The failed device is released, because the new device can be the same.
     devices.set_device(member, None);
     let returned = |outstanding| match outstanding {

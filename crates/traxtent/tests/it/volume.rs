@@ -336,6 +336,14 @@ fn refusals() {
     }
     good(at, "create --level raid-1 --chunk 64K --journal 2M a b");
     good(at, "create --level raid-1 --chunk 64K --journal 2M x y");
+    files(at, &["p", "q", "r"]);
+    // Parity of zeros alone needs no sync.
+    let unsynced = File::options().write(true).open(at.join("p")).unwrap();
+    unsynced.write_all_at(&[7; 4096], 4 << 20).unwrap();
+    good(
+        at,
+        "create --level raid-5 --chunk 64K --journal 2M --force p q r",
+    );
     fs::copy(at.join("a"), at.join("short")).unwrap();
     let short = File::options().write(true).open(at.join("short"));
     short.unwrap().set_len(7 << 20).unwrap();
@@ -347,6 +355,7 @@ fn refusals() {
         ("assemble a x", "belongs to volume"),
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
+        ("fail 0 p q r", "before the initial sync is complete"),
         ("replace 1 --with c a b", "has not failed; `fail` it first"),
         (
             "scrub --repair --from 9 a b",
@@ -356,6 +365,8 @@ fn refusals() {
         ("destroy a b", "confirm with --force"),
         ("serve --control small a b -- true", "the path exists"),
     ] {
+        let content = || ["a", "p"].map(|name| fs::read(at.join(name)).unwrap());
+        let before = content();
         let answer = volume(at, line);
         assert!(
             answer.status >= 2 && answer.err.contains(says),
@@ -363,7 +374,27 @@ fn refusals() {
             answer.status,
             answer.err
         );
+        assert!(content() == before, "{line} wrote");
     }
+    files(at, &["s", "t"]);
+    for line in [
+        "create --level raid-1 --chunk 64K --journal 2M --force p q r",
+        "fail 1 p q r",
+        "fail 2 p r",
+        "replace 1 --with s p",
+    ] {
+        good(at, line);
+    }
+    let before = fs::read(at.join("p")).unwrap();
+    let answer = volume(at, "replace 2 --with t p s");
+    let says = "cannot be replaced yet; another member is being rebuilt";
+    assert!(
+        answer.status == 2 && answer.err.contains(says),
+        "{} {}",
+        answer.status,
+        answer.err
+    );
+    assert!(fs::read(at.join("p")).unwrap() == before);
     good(at, "fail 1 a b");
     let answer = volume(at, "replace 1 --with small a");
     assert!(
