@@ -135,14 +135,18 @@ fn status(args: &Status) -> Result<()> {
         ));
     }
     let tracks = found.layout.shape().tracks();
-    if found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
-        Ok(())
-    } else {
-        Err(Failure::Finding(
+    if found.layout.suspect(tracks.start).is_some() {
+        return Err(Failure::Finding(
             "the volume was not stopped cleanly; its replicas are updated while it is served"
                 .to_owned(),
-        ))
+        ));
     }
+    if found.repairs() > 0 {
+        return Err(Failure::Finding(
+            "one of the two copies of the table of tracks is damaged or out of date, and the volume is lost if the other is damaged in the same place; `volume serve` rewrites it".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn destroy(args: &Destroy) -> Result<()> {

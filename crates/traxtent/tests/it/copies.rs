@@ -104,6 +104,34 @@ fn a_lost_superblock_that_cannot_be_rewritten() {
     assert_eq!(copies(at, "status disk").status, 1);
 }
 
+/// Is damage to one copy of the table of tracks reported as such, and repaired when the volume is
+/// served?
+#[test]
+fn a_damaged_table_is_rewritten() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    assert_eq!(copies(at, "create --copies 1..2 --map map disk").status, 0);
+    let original = fs::read(at.join("disk")).unwrap();
+    let sectors = original.chunks(512).zip((0..).step_by(512));
+    let is_table = |sector: &[u8]| sector.starts_with(b"traxttpl") || sector.starts_with(b"tplp");
+    let table = sectors.filter_map(|(sector, at)| is_table(sector).then_some(at));
+    let table: Vec<u64> = table.collect();
+    assert!(table.len() >= 4, "{table:?}");
+    let file = File::options().write(true).open(at.join("disk")).unwrap();
+    for lost in table {
+        file.write_all_at(&[0; 512], lost).unwrap();
+        let says = "one of the two copies of the table of tracks is damaged";
+        let status = copies(at, "status disk");
+        assert_eq!(status.status, 1, "{}", status.err);
+        assert!(status.err.contains(says), "{lost}: {}", status.err);
+        let served = traxtent_in(at, &["volume", "serve", "disk", "--", "true"]);
+        assert_eq!(served.status, 0, "{}", served.err);
+        assert!(fs::read(at.join("disk")).unwrap() == original, "{lost}");
+        assert_eq!(copies(at, "status disk").status, 0);
+    }
+}
+
 /// Can a volume be created, shown and destroyed as the help describes?
 #[test]
 fn created_shown_and_destroyed() {
