@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use traxtent_model::disk::Fault;
@@ -367,6 +367,26 @@ fn failed_requests_in_the_log() {
         .collect();
     assert_eq!(words, ["ok", "unreadable", "ok", "ok"]);
     assert_eq!(records(&log).len(), 4);
+}
+
+/// Is each fault of a scenario either carried out or pending, although the clock goes on after the
+/// model has stopped?
+#[test]
+fn faults_after_the_stop_are_pending() {
+    let folder = TempDir::new().unwrap();
+    let scenario = folder.path().join("scenario.toml");
+    let faults = "faults = [{ at = \"0 s\", fault = \"stall\", for = \"1 ms\" }, { at = \"50 ms\", fault = \"power-cut\" }]";
+    std::fs::write(&scenario, faults).unwrap();
+    let server = started(Settings {
+        scenario: Some(scenario),
+        ..Settings::of("test", builtin("atlas10k2").unwrap())
+    });
+    server.flush().unwrap();
+    server.stop().unwrap();
+    thread::sleep(Duration::from_millis(60));
+    let receipt = server.receipt().unwrap();
+    let (occurred, pending) = (receipt.fault_count, receipt.pending_faults);
+    assert_eq!(occurred + pending.len() as u64, 2, "{pending:?}");
 }
 
 /// On a drive that zeroes trimmed sectors, does a trim with force unit access survive every power

@@ -98,7 +98,8 @@ impl DriveServer {
         };
         let receipt = settings.receipt.as_deref();
         let receipt_file = receipt.map(ReceiptFile::open).transpose()?;
-        let store = Store::open(settings.file.as_deref(), bytes_of(&drive), access)?;
+        let (file, memory) = (settings.file.as_deref(), settings.memory_bytes_max);
+        let store = Store::open(file, memory, bytes_of(&drive), access)?;
         Ok(DriveServer {
             store: Arc::new(store),
             receipt_file,
@@ -122,7 +123,8 @@ impl DriveServer {
     pub fn receipt(&self) -> Option<Receipt> {
         let running = self.running.get()?;
         let mut tally = self.tally.lock();
-        for event in running.paced.take_events() {
+        let (events, pending) = running.paced.take_events();
+        for event in events {
             tally.add_event(&event);
         }
         let clock = running.paced.clock();
@@ -135,10 +137,10 @@ impl DriveServer {
             file: self.store.file_times(),
         };
         let mut receipt = tally.receipt(&subject, clock, &running.load);
-        let now = clock.now();
-        let faults = self.scenario.faults.iter();
-        receipt.pending_faults = faults
-            .filter(|scheduled| scheduled.at > now)
+        // The time of a fault can pass before the model is evaluated again.
+        let faults = &self.scenario.faults;
+        receipt.pending_faults = faults[faults.len() - pending..]
+            .iter()
             .map(|scheduled| receipt::timed(scheduled.at, &scheduled.fault))
             .collect();
         Some(receipt)

@@ -261,9 +261,11 @@ impl RealTimeDrive {
         Ok(cut)
     }
 
-    /// Returns the faults that have happened since the last call.
-    pub(super) fn take_events(&self) -> VecDeque<FaultEvent> {
-        std::mem::take(&mut self.lock().events)
+    /// Returns the faults that have happened since the last call, and the number of the scenario's
+    /// faults that have not.
+    pub(super) fn take_events(&self) -> (VecDeque<FaultEvent>, usize) {
+        let mut state = self.lock();
+        (std::mem::take(&mut state.events), state.faults)
     }
 
     fn now(&self) -> Result<SimTime, ServiceError> {
@@ -489,7 +491,7 @@ mod tests {
     fn start(name: &str) -> Arc<RealTimeDrive> {
         let settings = Settings::of(name, builtin(name).unwrap());
         let drive = Drive::new(&settings.profile).unwrap();
-        let media = StoreMedia(Arc::new(Store::open(None, 0, Access::Write).unwrap()));
+        let media = StoreMedia(Arc::new(Store::open(None, None, 0, Access::Write).unwrap()));
         RealTimeDrive::start(Disk::with_media(drive, media), 0, &settings)
     }
 

@@ -15,6 +15,9 @@ pub struct Settings {
     pub profile: Profile,
     /// The file with the drive's data; `None` keeps it in memory.
     pub file: Option<PathBuf>,
+    /// The maximum memory in bytes for the data without a file; `None` for half of the memory that
+    /// is available when the server is opened.
+    pub memory_bytes_max: Option<u64>,
     /// Whether the file is only opened for reading. It must then exist, and writes fail.
     pub read_only: bool,
     /// The speed of simulated time.
@@ -42,6 +45,7 @@ impl Settings {
             drive: drive.to_owned(),
             profile,
             file: None,
+            memory_bytes_max: None,
             read_only: false,
             speed: Speed::REAL,
             seed: None,

@@ -88,10 +88,10 @@ const WRITE_OVERHEAD_BYTES_MAX: u64 = 16 << 10;
 /// The maximum size in bytes of a write whose memory is prefetched.
 const PREFETCH_BYTES_MAX: u64 = 32 << 10;
 
-/// The divisor that limits a drive's data to half of the memory available when the server starts.
+/// The divisor that limits the drives' data to half of the memory available when the server starts.
 const MEMORY_DIVISOR: u64 = 2;
 
-/// Returns the maximum memory, in bytes, for the data of a drive without a file; `None` if the
+/// Returns the maximum memory, in bytes, for the data of all drives without a file; `None` if the
 /// available memory is unknown.
 pub fn memory_limit() -> Option<u64> {
     let table = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -104,18 +104,23 @@ pub fn memory_limit() -> Option<u64> {
 
 impl Store {
     /// Opens the drive's file. If it does not exist, it is created for writing. Without a path, the
-    /// data is in memory, which is allocated by writes.
+    /// data is in memory, which is allocated by writes, up to `memory_bytes_max`
+    /// ([`memory_bytes_max`](super::Settings::memory_bytes_max)).
     ///
     /// # Errors
     /// Returns an error if the file is too small, is in use, or cannot be opened or created.
     pub(super) fn open(
         path: Option<&Path>,
+        memory_bytes_max: Option<u64>,
         bytes: u64,
         access: Access,
     ) -> Result<Store, ServeError> {
         let place = match path {
             Some(path) => Place::File(Store::open_file(path, bytes, access)?),
-            None => Store::memory(memory_limit().unwrap_or(u64::MAX)),
+            None => {
+                let limit = memory_bytes_max.or_else(memory_limit);
+                Store::memory(limit.unwrap_or(u64::MAX))
+            }
         };
         Ok(Store::at(place))
     }
@@ -425,7 +430,7 @@ mod tests {
     /// range have no stripes?
     #[test]
     fn memory_is_striped() {
-        let store = Store::open(None, 8 * STRIPE_BYTES, Access::Write).unwrap();
+        let store = Store::open(None, None, 8 * STRIPE_BYTES, Access::Write).unwrap();
         let data: Vec<u8> = (0..3 * STRIPE_BYTES + 17)
             .map(|at| (at % 251) as u8)
             .collect();

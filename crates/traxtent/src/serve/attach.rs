@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use traxtent_model::profile::Profile;
-use traxtent_server::serve::memory_limit;
 use traxtent_server::service::Export;
 
 use super::address::Address;
@@ -85,17 +84,16 @@ impl SectorSizes {
     }
 }
 
-/// Prints the exports, their addresses, and the commands that attach them. If the server runs a
-/// command, the command has the addresses in its environment, and only the summaries and a warning,
-/// if any, are printed.
-pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) -> Result<()> {
+/// Prints the summaries, and a warning, if any, as notes. This suffices if the server runs a
+/// command, which has the addresses in its environment.
+pub(crate) fn print_summaries(served: &[Served], session: &Session) {
+    served.iter().map(|one| &one.summary).for_each(note);
+    session.front_ends().warning().into_iter().for_each(note);
+}
+
+/// Prints the exports, their addresses, and the commands that attach them.
+pub(crate) fn print(served: &[Served], session: &Session, mut out: impl Write) -> Result<()> {
     let front_ends = session.front_ends();
-    if runs_command {
-        served.iter().map(|one| &one.summary).for_each(note);
-        front_ends.warning().into_iter().for_each(note);
-        return Ok(());
-    }
-    let mut out = output::stdout();
     for (index, (one, export)) in served.iter().zip(session.exports()).enumerate() {
         // The first export is the default one.
         let name = if index == 0 { "" } else { &export.name };
@@ -160,7 +158,7 @@ fn others(front_ends: &FrontEnds) -> String {
 fn summary(drive: &ServedDrive) -> String {
     let data = match &drive.settings.file {
         Some(path) => format!("data is in {}", path.display()),
-        None => match memory_limit() {
+        None => match drive.settings.memory_bytes_max {
             Some(limit) => format!(
                 "data is in memory, at most {} MB, and will be lost when the server stops",
                 limit / 1_000_000

@@ -6,7 +6,7 @@ use traxtent_model::disk::{Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::Profile;
 use traxtent_run::input;
-use traxtent_server::serve::Settings;
+use traxtent_server::serve::{Settings, memory_limit};
 
 use super::Args;
 use super::environment::variable_part;
@@ -66,6 +66,8 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let receipts = files("--receipt", &args.receipt)?;
     let controls = files("--control", &args.control)?;
     let changes = single_values(&args.set)?;
+    let in_memory = data.iter().filter(|file| file.is_none()).count() as u64;
+    let memory_bytes_max = memory_limit().map(|limit| limit / in_memory.max(1));
     let (mut drives, mut inputs) = (Vec::new(), Vec::new());
     for (index, (name, drive)) in named.iter().enumerate() {
         let drive_text = *drive;
@@ -86,6 +88,7 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
             name: name.clone(),
             settings: Settings {
                 file: data[index].clone(),
+                memory_bytes_max,
                 read_only: args.read_only,
                 speed: args.speed,
                 seed: args.seed,

@@ -11,7 +11,7 @@ pub(crate) mod guardian;
 pub(crate) mod session;
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub(crate) struct Args {
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
     control: Vec<PathBuf>,
-    /// Print the receipt as JSON
+    /// Print the receipt as JSON; without COMMAND, the addresses are then printed on standard error
     #[arg(long)]
     json: bool,
     /// Run this command, and stop serving when it ends
@@ -134,7 +134,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .zip(session.exports())
         .map(|(drive, export)| Served::drive(drive, export))
         .collect();
-    attach::print(&served, &session, !args.command.is_empty())?;
+    match (args.command.is_empty(), args.json) {
+        (false, _) => attach::print_summaries(&served, &session),
+        (true, false) => attach::print(&served, &session, output::stdout())?,
+        // Standard output holds nothing but the receipt.
+        (true, true) => attach::print(&served, &session, BufWriter::new(std::io::stderr()))?,
+    }
     let (status, stopped) = session.run(&args.command, &control_variables(&drives))?;
     let receipts: Vec<(&str, Receipt)> = drives
         .iter()

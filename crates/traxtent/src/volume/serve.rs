@@ -12,6 +12,7 @@ use super::args::{Serve, SyncRate};
 use super::maps::verify_known;
 use super::{explained, failure, has_copies, note_recovery, refuse_control};
 use crate::failure::{Failure, Result, note, warn};
+use crate::output;
 use crate::serve::attach::{self, Served};
 use crate::serve::session::{Session, Signals, check_command, end_with};
 use traxtent_check::content::content_beside_volume;
@@ -54,7 +55,11 @@ pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
         .collect();
     let summary = format!("volume: data is in {}", members.join(", "));
     let served = Served::volume(summary, control.clone(), &session.exports()[0]);
-    attach::print(&[served], &session, !args.command.is_empty())?;
+    if args.command.is_empty() {
+        attach::print(&[served], &session, output::stdout())?;
+    } else {
+        attach::print_summaries(&[served], &session);
+    }
     let variables: Vec<(String, String)> = control
         .into_iter()
         .map(|path| ("control".to_owned(), path))

@@ -693,16 +693,57 @@ fn refused() {
     assert!(said.ends_with("\n3\n"), "{said}");
 }
 
+/// Do the drives without a file share the memory that a single drive may take?
+#[test]
+fn drives_share_the_memory() {
+    let folder = TempDir::new().unwrap();
+    let limits = |line: &str| -> Vec<u64> {
+        let line: Vec<&str> = line.split(' ').collect();
+        let answer = traxtent_in(folder.path(), &line);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let limit = |line: &str| {
+            line.split_once("at most ")?
+                .1
+                .split(' ')
+                .next()?
+                .parse()
+                .ok()
+        };
+        answer.err.lines().filter_map(limit).collect()
+    };
+    let alone = limits("serve instant -- true");
+    let shared = limits("serve a=instant b=instant c=instant d=instant --file d=d.img -- true");
+    assert_eq!((alone.len(), shared.len()), (1, 3));
+    // The available memory changes between the runs.
+    let sum: u64 = shared.iter().sum();
+    assert!(sum < 2 * alone[0], "{shared:?} {alone:?}");
+}
+
 /// Does a server without a command print commands for the installed clients, create its socket
-/// with mode 0600, and end with a receipt on a signal?
+/// with mode 0600, and end with a receipt on a signal? With `--json`, is the receipt all that it
+/// prints on standard output?
 #[test]
 fn until_stopped() {
+    let (out, err) = served_until_stopped(&[]);
+    assert!(out.contains("verdict"), "{out}");
+    assert!(!err.contains("nbd+unix"), "{err}");
+    check_addresses(&out);
+    let (out, err) = served_until_stopped(&["--json"]);
+    let receipt: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(receipt["verdict"], "nothing-to-judge");
+    check_addresses(&err);
+}
+
+/// Serves a drive until an interrupt; returns standard output and standard error.
+fn served_until_stopped(options: &[&str]) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let socket = folder.path().join("socket");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+    let child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args(["serve", "atlas10k2", "--socket"])
         .arg(&socket)
+        .args(options)
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let begun = Instant::now();
@@ -716,15 +757,16 @@ fn until_stopped() {
         .args(["-c", &format!("kill -INT {}", child.id())])
         .status();
     assert!(stop.unwrap().success());
-    assert!(child.wait().unwrap().success());
-    let mut out = String::new();
-    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
-    for what in [
-        "data is in memory",
-        "nbd+unix",
-        "traxtent doctor",
-        "verdict",
-    ] {
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(!socket.exists());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(ended.stdout), text(ended.stderr))
+}
+
+/// Checks that the addresses of a drive, and the commands that attach it, have been printed.
+fn check_addresses(out: &str) {
+    for what in ["data is in memory", "nbd+unix", "traxtent doctor"] {
         assert!(out.contains(what), "{what}: {out}");
     }
     for (line, program) in [("fio ", "fio"), ("qemu ", "qemu-system-x86_64")] {
@@ -735,5 +777,4 @@ fn until_stopped() {
             "{out}"
         );
     }
-    assert!(!socket.exists());
 }
