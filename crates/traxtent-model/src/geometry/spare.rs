@@ -13,14 +13,14 @@ impl Geometry {
     /// is none within a quarter of a million tracks, or if `lbn` is beyond the drive's end.
     pub fn nearest_spare(&self, lbn: Lbn, sectors: u32) -> Option<Place> {
         let home = self.locate(lbn)?;
-        let last = self.cylinders - 1;
-        let reach = TRACKS_AROUND / u64::from(self.surfaces);
-        let farthest = home.cylinder.0.max(last - home.cylinder.0);
         let ranges = self.cylinders_with_room();
         let may_have_room = |cylinder: &u32| {
             let begun = ranges.partition_point(|range| range.0 <= *cylinder as i32);
             begun > 0 && *cylinder as i32 <= ranges[begun - 1].1
         };
+        let last = self.cylinders - 1;
+        let reach = TRACKS_AROUND / u64::from(self.surfaces);
+        let farthest = home.cylinder.0.max(last - home.cylinder.0);
         for distance in 0..=farthest.min(reach.min(u64::from(u32::MAX)) as u32) {
             let outward = home.cylinder.0.checked_sub(distance);
             let inward = home.cylinder.0.checked_add(distance).filter(|c| *c <= last);
