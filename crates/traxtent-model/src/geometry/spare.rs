@@ -4,7 +4,7 @@ use super::shape::Slot;
 use super::{Geometry, Occupant, Place};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-/// The number of tracks on either side that are searched for spares, which bounds the search's time.
+/// The number of tracks on either side that are searched for spares. It bounds the search's time.
 const TRACKS_AROUND: u64 = 1 << 18;
 
 impl Geometry {
@@ -42,8 +42,8 @@ impl Geometry {
         None
     }
 
-    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint, with both
-    /// ends inclusive. Few cylinders of a drive have any, and looking at the others takes long.
+    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint, both ends
+    /// inclusive. On most drives, these are few, and a search of all cylinders would take long.
     fn cylinders_with_room(&self) -> Vec<(i32, i32)> {
         let mut ranges = self.tree.cylinders_with(self.root, &|shape| {
             let bad = shape.bad(&self.tree.gaps).map(|(_, bad)| bad);
