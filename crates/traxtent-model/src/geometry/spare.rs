@@ -42,8 +42,9 @@ impl Geometry {
         None
     }
 
-    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint, both ends
-    /// inclusive. On most drives, these are few, and a search of all cylinders would take long.
+    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint. Both ends
+    /// are part of a range. On most drives, these are few, and a search of all cylinders would take
+    /// long.
     fn cylinders_with_room(&self) -> Vec<(i32, i32)> {
         let mut ranges = self.tree.cylinders_with(self.root, &|shape| {
             let bad = shape.bad(&self.tree.gaps).map(|(_, bad)| bad);
