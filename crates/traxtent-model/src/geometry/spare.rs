@@ -42,8 +42,8 @@ impl Geometry {
         None
     }
 
-    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint. Both ends
-    /// are part of a range. On most drives, these are few, and a search of all cylinders would take
+    /// Returns the ranges of cylinders that may have empty sectors, ascending and disjoint. A range
+    /// includes both ends. On most drives, these are few cylinders, and a search of all would take
     /// long.
     fn cylinders_with_room(&self) -> Vec<(i32, i32)> {
         let mut ranges = self.tree.cylinders_with(self.root, &|shape| {
