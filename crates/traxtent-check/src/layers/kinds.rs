@@ -344,6 +344,9 @@ pub struct Luks {
     /// The length of the encrypted data in bytes; `None` if it extends to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
+    /// The first byte after the key slots of LUKS1; `None` for LUKS2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_slots_end: Option<u64>,
     /// The UUID.
     pub uuid: String,
 }

@@ -1,7 +1,7 @@
 //! LUKS1 and LUKS2: the start and end of the encrypted data, and the sector size.
 //!
 //! Sources: LUKS On-Disk Format Specification 1.2.3, and LUKS2 On-Disk Format Specification 1.1.3.
-//! Key slots, digests and tokens are skipped.
+//! Digests, tokens and the content of key slots are skipped.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ use crate::source::Source;
 
 /// The sector size of LUKS1, and of LUKS2 if its header states none, in bytes.
 const SECTOR_BYTES: u64 = 512;
+/// The number of stripes into which LUKS1 splits a key.
+const KEY_STRIPES: u64 = 4000;
 /// The size of the binary part of a LUKS2 header; JSON text follows.
 const BINARY_BYTES: u64 = 4096;
 
@@ -35,6 +37,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
             sector_bytes: SECTOR_BYTES,
             data_start: u64::from(fields.be32(104)) * SECTOR_BYTES,
             data_bytes: None,
+            key_slots_end: Some(key_slots_end(fields)),
             uuid: fields.word(168, 40),
         })),
         2 => version_2(source, fields).map(Some),
@@ -43,6 +46,17 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
             format!("version {version} is not supported"),
         )),
     }
+}
+
+/// Returns the first byte after the key material of the last of the eight key slots of LUKS1.
+fn key_slots_end(fields: Fields<'_>) -> u64 {
+    let material = u64::from(fields.be32(108)) * KEY_STRIPES;
+    let material = material.next_multiple_of(SECTOR_BYTES);
+    let ends = (0..8).map(|slot| {
+        let at = 208 + 48 * slot;
+        u64::from(fields.be32(at + 40)) * SECTOR_BYTES + material
+    });
+    ends.fold(0, u64::max)
 }
 
 /// The relevant part of the JSON text of a LUKS2 header.
@@ -101,6 +115,7 @@ fn version_2(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError
             "dynamic" => None,
             size => Some(number("size", size)?),
         },
+        key_slots_end: None,
         uuid: fields.word(168, 40),
     })
 }

@@ -12,6 +12,7 @@ use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
 use super::target_drive::{
     ALIGNMENT_BYTES, DriveProperties, GPT_TAIL_LBNS, PartitionPlace, StartReason,
 };
+use crate::rules::bytes;
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.
@@ -26,6 +27,15 @@ const EXTENT_STEP_BYTES: u64 = 128 << 10;
 const XFS_LOG_UNIT_BYTES_MAX: u64 = 256 << 10;
 /// The unit that mkfs.xfs uses for the log instead of a larger one.
 const XFS_LOG_UNIT_BYTES: u64 = 32 << 10;
+/// The minimum size of a file system of XFS (xfsprogs 5.19 and later: `validate_supported` in
+/// mkfs/xfs_mkfs.c).
+const XFS_BYTES_MIN: u64 = 300 << 20;
+/// The minimum size of a file system of XFS on stripes. mkfs.xfs then makes 8 allocation groups, of
+/// which each must have room for a log of 64 MiB and for headers (xfsprogs 5.19 and later).
+const XFS_STRIPED_BYTES_MIN: u64 = 8 * (64 << 20) + ALIGNMENT_BYTES;
+/// The minimum size of a file system of Btrfs with nodes of 16 KiB and two copies of metadata
+/// (btrfs-progs: `btrfs_min_dev_size` in mkfs/common.c).
+const BTRFS_BYTES_MIN: u64 = 109 << 20;
 /// The node of the array.
 const ARRAY: &str = "/dev/md0";
 /// The name of the volume group.
@@ -138,6 +148,21 @@ pub enum StackPlanError {
         /// The number of the drive's LBNs.
         lbns: u64,
     },
+    /// There is no room for a layer.
+    #[error(
+        "has {}, too few for this stack: {layer} needs {}, but {} are left for it",
+        Count(*lbns, "sector"), bytes(*needed_bytes), bytes(*left_bytes)
+    )]
+    LayerTooSmall {
+        /// The number of the drive's LBNs.
+        lbns: u64,
+        /// The layer.
+        layer: &'static str,
+        /// The minimum size of the device that the layer lies on.
+        needed_bytes: u64,
+        /// The size of that device.
+        left_bytes: u64,
+    },
     /// The number of device names differs from the number of drives.
     #[error("the stack needs {}, but {named} named; name each with --device, or change disks= or raid=", Count(*disks, "disk"), named = if *named == 1 { "1 is".to_owned() } else { format!("{named} are") })]
     Devices {
@@ -171,8 +196,8 @@ pub fn plan_stack(
     }
     let mut builder = RecipeBuilder::new(properties, want);
     builder.partitions(devices)?;
-    builder.array();
-    builder.volume_group();
+    builder.array()?;
+    builder.volume_group()?;
     builder.encryption()?;
     builder.file_system(list)?;
     builder.read_ahead();
@@ -193,6 +218,8 @@ struct RecipeBuilder<'a> {
     base: Option<u64>,
     /// The first LBN after those that the next layer may use.
     end: u64,
+    /// The size of the device that the next layer lies on, in bytes.
+    bytes: u64,
     /// The sizes in bytes of a chunk and of the data in a full stripe.
     stripes: Option<(u64, u64)>,
 }
@@ -212,6 +239,9 @@ impl<'a> RecipeBuilder<'a> {
             below: Vec::new(),
             base: Some(0),
             end: properties.lbns,
+            bytes: properties
+                .lbns
+                .saturating_mul(u64::from(properties.logical_bytes)),
             stripes: None,
         }
     }
@@ -293,6 +323,8 @@ impl<'a> RecipeBuilder<'a> {
             .map(|device| first_partition(device))
             .collect();
         (self.base, self.end) = (Some(site.lbns.start.0), site.lbns.end.0);
+        self.bytes =
+            (site.lbns.end.0 - site.lbns.start.0) * u64::from(self.properties.logical_bytes);
         self.recipe.partition = Some(PartitionJson {
             start_lbn: site.lbns.start.0,
             end_lbn: site.lbns.end.0,
@@ -372,9 +404,9 @@ impl<'a> RecipeBuilder<'a> {
         }
     }
 
-    fn array(&mut self) {
+    fn array(&mut self) -> Result<(), StackPlanError> {
         let Some(raid) = self.want.raid else {
-            return;
+            return Ok(());
         };
         let bitmap = if raid.level == 0 {
             ""
@@ -400,21 +432,46 @@ impl<'a> RecipeBuilder<'a> {
         self.stripes = raid
             .chunk_bytes
             .map(|chunk| (chunk, chunk * u64::from(raid.data_chunks(self.want.disks))));
-        self.advance_base(MD_DATA_BYTES, ALIGNMENT_BYTES);
+        let grain = raid.chunk_bytes.unwrap_or(ALIGNMENT_BYTES);
+        self.advance_base("a member of the array", MD_DATA_BYTES, grain)?;
+        let chunks = u64::from(raid.data_chunks(self.want.disks));
+        self.bytes = self.bytes.saturating_mul(chunks);
         if self.stripes.is_some() {
             self.base = None;
         }
+        Ok(())
+    }
+
+    /// Refuses a stack if fewer than `bytes` bytes are left for `layer`.
+    fn require(&self, layer: &'static str, bytes: u64) -> Result<(), StackPlanError> {
+        if self.bytes >= bytes {
+            return Ok(());
+        }
+        Err(StackPlanError::LayerTooSmall {
+            lbns: self.properties.lbns,
+            layer,
+            needed_bytes: bytes,
+            left_bytes: self.bytes,
+        })
     }
 
     /// Moves the start of the data by `bytes`, for a layer whose data length is a multiple of
     /// `grain` bytes: the layer's own rounding unit or a multiple of it.
-    fn advance_base(&mut self, bytes: u64, grain: u64) {
+    fn advance_base(
+        &mut self,
+        layer: &'static str,
+        bytes: u64,
+        grain: u64,
+    ) -> Result<(), StackPlanError> {
+        self.require(layer, bytes + grain)?;
+        self.bytes = (self.bytes - bytes) / grain * grain;
         let logical = u64::from(self.properties.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
         if let Some(base) = self.base {
             let grain = grain / logical;
             self.end = base + self.end.saturating_sub(base) / grain * grain;
         }
+        Ok(())
     }
 
     /// Rounds `bytes` up to a whole number of full stripes.
@@ -427,9 +484,9 @@ impl<'a> RecipeBuilder<'a> {
         self.below[0].clone()
     }
 
-    fn volume_group(&mut self) {
+    fn volume_group(&mut self) -> Result<(), StackPlanError> {
         if !self.want.lvm {
-            return;
+            return Ok(());
         }
         let (device, data) = (self.device(), self.whole_stripes(ALIGNMENT_BYTES));
         // Later volumes begin at multiples of an extent, so an extent is also a whole number of
@@ -457,7 +514,7 @@ impl<'a> RecipeBuilder<'a> {
             ],
         );
         self.below = vec![format!("/dev/{GROUP}/data")];
-        self.advance_base(data, extent);
+        self.advance_base("a physical volume", data, extent)
     }
 
     fn encryption(&mut self) -> Result<(), StackPlanError> {
@@ -495,8 +552,7 @@ impl<'a> RecipeBuilder<'a> {
             ],
         );
         self.below = vec![OPENED.to_owned()];
-        self.advance_base(data, u64::from(sector));
-        Ok(())
+        self.advance_base("LUKS2", data, u64::from(sector))
     }
 
     fn file_system(&mut self, list: &str) -> Result<(), StackPlanError> {
@@ -507,6 +563,14 @@ impl<'a> RecipeBuilder<'a> {
                 physical_bytes: self.properties.physical_bytes,
             });
         }
+        let least = match (self.want.fs, self.stripes) {
+            (FileSystem::Xfs, None) => XFS_BYTES_MIN,
+            (FileSystem::Xfs, Some(_)) => XFS_STRIPED_BYTES_MIN,
+            (FileSystem::Btrfs, _) => BTRFS_BYTES_MIN,
+            // Enough for mke2fs and mkswap, and the smallest partition.
+            _ => ALIGNMENT_BYTES,
+        };
+        self.require(self.want.fs.name(), least)?;
         let what = format!("{} in blocks of {block} bytes", self.want.fs);
         match self.want.fs {
             FileSystem::Ext2 | FileSystem::Ext3 | FileSystem::Ext4 => return self.ext(list),

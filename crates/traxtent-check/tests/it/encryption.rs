@@ -70,6 +70,43 @@ fn header_matches_luks_dump() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
+/// Are commands that convert LUKS1 printed only if `cryptsetup convert` succeeds, for several sizes
+/// of keys, at the first position of the data with room for it and one step before?
+#[test]
+fn conversion_needs_room() {
+    let cryptsetup = tool!("cryptsetup");
+    // (bits of a key, first sector of the data, whether it can be converted)
+    for (key, data, converts) in [
+        ("512", "4040", false),
+        ("512", "4088", false),
+        ("512", "4096", true),
+        ("256", "2104", false),
+        ("256", "2112", true),
+    ] {
+        let image = Image::new(64 * MIB);
+        let options = ["--type", "luks1", "-s", key, "--offset", data, "@"];
+        image.run(&cryptsetup, &[&CHEAP[..], &options].concat(), "key");
+        let rows = traxtent_check::findings(&image.stack(), None, None, &[]);
+        let fix = rows.iter().find(|row| row.finding.rule == Rule::LuksSector);
+        let fix = fix.and_then(|row| row.fix.as_ref()).unwrap();
+        assert_eq!(!fix.commands.is_empty(), converts, "{key} {data}: {fix:?}");
+        assert_eq!(
+            fix.note.contains("`cryptsetup convert` to LUKS2 fails"),
+            !converts
+        );
+        let convert = std::process::Command::new(&cryptsetup)
+            .args(["convert", "-q", "--type", "luks2"])
+            .arg(&image.path)
+            .output()
+            .unwrap();
+        assert_eq!(
+            convert.status.success(),
+            converts,
+            "{key} {data}: {convert:?}"
+        );
+    }
+}
+
 /// Is a device whose length is not a multiple of its sector size reported
 /// (fedora-coreos-tracker 1384)?
 #[test]

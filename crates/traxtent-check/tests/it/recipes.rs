@@ -224,6 +224,77 @@ fn recipes_run_and_check_clean() {
     }
 }
 
+/// Is a stack refused if its drives are too small for one of its layers, and planned at the smallest
+/// size? Do mkfs.xfs and mkfs.btrfs, with the options of the recipe, have the same bound?
+#[test]
+fn drives_too_small_for_a_layer() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    for (want, drive_bytes, device_bytes, says) in [
+        ("fs=xfs", 300 * MIB, 300 * MIB, "xfs needs 300 MiB"),
+        ("fs=xfs,luks", 316 * MIB, 0, "xfs needs 300 MiB"),
+        (
+            "fs=xfs,raid=0x512k",
+            (64 << 20) + 513 * MIB / 2,
+            513 * MIB,
+            "xfs needs 513 MiB, but 512 MiB are left for it",
+        ),
+        ("fs=btrfs", 109 * MIB, 109 * MIB, "btrfs needs 109 MiB"),
+        ("fs=ext4", MIB, MIB, "ext4 needs 1 MiB"),
+        ("fs=ext4,luks", 17 * MIB, 0, "ext4 needs 1 MiB"),
+        ("fs=swap,lvm", 5 * MIB, 0, "a physical volume needs 5 MiB"),
+        ("raid=1", 65 * MIB, 0, "a member of the array needs 65 MiB"),
+        (
+            "raid=5x4m",
+            68 * MIB,
+            0,
+            "a member of the array needs 68 MiB",
+        ),
+    ] {
+        let spec: StackSpec = format!("{want},table=none").parse().unwrap();
+        let plan = |bytes: u64| {
+            let properties = DriveProperties {
+                name: "small".to_owned(),
+                logical_bytes: 512,
+                physical_bytes: 4096,
+                lowest_aligned: Lbn(0),
+                lbns: bytes / 512,
+                tracks: None,
+            };
+            let devices: Vec<String> = (0..spec.disks).map(|n| format!("DISK{n}")).collect();
+            plan::plan_stack(&properties, &spec, &devices, "list")
+        };
+        let recipe = plan(drive_bytes).unwrap();
+        let refused = plan(drive_bytes - 4096).unwrap_err().to_string();
+        assert!(refused.contains(says), "{want}: {refused}");
+        if !want.starts_with("fs=xfs") && !want.starts_with("fs=btrfs") || device_bytes == 0 {
+            continue;
+        }
+        let step = recipe
+            .steps
+            .iter()
+            .find(|step| step.what.contains(" in blocks of "));
+        let words: Vec<&str> = step.unwrap().commands[0].split(' ').collect();
+        let (options, program) = (&words[1..words.len() - 1], words[0]);
+        let Some(tool) = testkit::tool(program) else {
+            continue;
+        };
+        // On stripes, the bound of mkfs.xfs is below the next whole MiB.
+        let short = if want.contains("raid") { MIB } else { 4096 };
+        for (bytes, fits) in [(device_bytes, true), (device_bytes - short, false)] {
+            let image = folder.path().join("small.img");
+            File::create(&image).unwrap().set_len(bytes).unwrap();
+            let made = std::process::Command::new(&tool)
+                .args(options)
+                .arg("-f")
+                .arg(&image)
+                .output();
+            let made = made.unwrap();
+            assert_eq!(made.status.success(), fits, "{want} {bytes}: {made:?}");
+        }
+    }
+}
+
 /// Returns the recipe as a script that prints whether it succeeded, and then releases its devices.
 /// The steps that run `traxtent` are omitted.
 fn script_of(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {

@@ -2,12 +2,17 @@
 
 use super::{COPY_AWAY, FindingContext, is_recreated, note_only};
 use crate::finding::{Finding, Fix, Rule, Severity};
-use crate::rules::physical_below;
+use crate::rules::{bytes, physical_below};
 use crate::stack::Kind;
 
 /// The size that the fixes give to blocks and to encrypted sectors, in bytes. It is the largest
 /// sector of LUKS2, and the largest block that every kernel mounts on every machine.
 pub(super) const BLOCK_BYTES: u64 = 4096;
+
+/// The distance by which `cryptsetup convert` moves the key slots of LUKS1 toward the data: the
+/// difference between the two headers of LUKS2, of 16 KiB each, and the one of LUKS1, of 4 KiB. It
+/// first rounds the end of the key slots up to 4 KiB (lib/luks2/luks2_luks1_convert.c).
+const KEY_SLOTS_SHIFT_BYTES: u64 = 28 << 10;
 
 /// The advice for a file system whose blocks are smaller than large physical sectors.
 const LARGE_BLOCKS: &str = "blocks of more than 4096 bytes need memory pages of that size, or a kernel that supports blocks larger than its pages: without either, put the file system on a drive with smaller physical sectors";
@@ -70,7 +75,15 @@ impl FindingContext<'_> {
             self.id,
             &format!("recreate the LUKS device instead (`cryptsetup luksFormat --type luks2 --sector-size {BLOCK_BYTES}`)"),
         );
-        if luks.version == 1 {
+        if let Some(end) = luks.key_slots_end {
+            let end = end.next_multiple_of(4096) + KEY_SLOTS_SHIFT_BYTES;
+            if luks.data_start < end {
+                return Some(note_only(&format!(
+                    "LUKS1 has sectors of 512 bytes, and `cryptsetup convert` to LUKS2 fails, because it needs {} before the data, which begins after {}: copy the data away, recreate it (`cryptsetup luksFormat --type luks2 --sector-size {BLOCK_BYTES}`), copy the data back",
+                    bytes(end),
+                    bytes(luks.data_start)
+                )));
+            }
             return Some(Fix {
                 note: format!(
                     "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it{otherwise}"
