@@ -2,7 +2,7 @@
 
 use traxtent_sim::agreement::{ClassAgreement, ReplayedRequest, class_agreement};
 use traxtent_units::Rng;
-use traxtent_units::stats::{NoiseFloor, demerit, noise_floor};
+use traxtent_units::stats::{demerit, noise_floor};
 
 use crate::fit::Fit;
 use crate::trace::Replayed;
@@ -18,8 +18,9 @@ pub struct Judgement {
     /// The root mean square of the horizontal distance between the modelled and the measured
     /// distribution of response times, in milliseconds.
     pub demerit_ms: f64,
-    /// The demerit that a perfect model would stay below in 19 cases of 20, in milliseconds.
-    pub noise_p95_ms: f64,
+    /// The demerit that a perfect model would stay below in 19 cases of 20, in milliseconds; `None`
+    /// if there are too few requests to estimate it.
+    pub noise_p95_ms: Option<f64>,
     /// The number of reads.
     pub reads: usize,
     /// The number of reads that only the model or only the drive served from its buffer. A read
@@ -36,14 +37,13 @@ impl Judgement {
         let mut simulated: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
         let mut measured: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
         let noise = noise_floor(&measured, &mut Rng::new(NOISE_SEED));
-        let noise = noise.map_or(0.0, |NoiseFloor { p95, .. }| p95);
         let reads = requests.iter().filter(|one| one.is_read);
         let reads: Vec<Replayed> = reads.copied().collect();
         let replayed: Vec<ReplayedRequest> = requests.iter().map(|one| (*one).into()).collect();
         Judgement {
             requests: requests.len(),
             demerit_ms: demerit(&mut simulated, &mut measured).unwrap_or(0.0),
-            noise_p95_ms: noise,
+            noise_p95_ms: noise.map(|noise| noise.p95),
             reads: reads.len(),
             disagreements: reads.iter().filter(|one| !fit.agrees_by_time(one)).count(),
             classes: class_agreement(&replayed),

@@ -15,7 +15,7 @@ use traxtent_sim::agreement::{
 };
 use traxtent_sim::simulate;
 use traxtent_units::request::Op;
-use traxtent_units::stats::{NoiseFloor, demerit, demerit_binned, noise_floor};
+use traxtent_units::stats::{demerit, demerit_binned, noise_floor};
 use traxtent_units::{Count, Rng, Sectors, Span};
 
 use crate::error::{Result, RunError};
@@ -41,10 +41,11 @@ pub struct Verdict {
     pub mean_ms: f64,
     /// The mean of the measured response times.
     pub measured_mean_ms: f64,
-    /// The demerit that a perfect model would stay below in 19 cases of 20.
-    pub noise_p95_ms: f64,
-    /// The median of the demerits of perfect models.
-    pub noise_median_ms: f64,
+    /// The demerit that a perfect model would stay below in 19 cases of 20; `None` for 100 requests
+    /// or fewer, which are too few to estimate it.
+    pub noise_p95_ms: Option<f64>,
+    /// The median of the demerits of perfect models; `None` as above.
+    pub noise_median_ms: Option<f64>,
     /// The agreement on reads from the buffer; `None` if it cannot be determined.
     pub hits: Option<HitsVerdict>,
     /// The agreement for each class of requests, such as reads that the model serves from the
@@ -493,10 +494,7 @@ fn judge(trace: String, replayed: Replayed) -> Comparison {
     let requests = &replayed.requests;
     let mut simulated_ms: Vec<f64> = requests.iter().map(|one| one.simulated_ms).collect();
     let mut measured_ms: Vec<f64> = requests.iter().map(|one| one.measured_ms).collect();
-    let noise = noise_floor(&measured_ms, &mut Rng::new(NOISE_SEED)).unwrap_or(NoiseFloor {
-        median: 0.0,
-        p95: 0.0,
-    });
+    let noise = noise_floor(&measured_ms, &mut Rng::new(NOISE_SEED));
     let hits = hit_agreement(requests, replayed.revolution);
     let classes = class_agreement(requests).into_iter();
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
@@ -512,8 +510,8 @@ fn judge(trace: String, replayed: Replayed) -> Comparison {
         rms_share: rms_ms / measured_mean_ms,
         mean_ms,
         measured_mean_ms,
-        noise_p95_ms: noise.p95,
-        noise_median_ms: noise.median,
+        noise_p95_ms: noise.map(|noise| noise.p95),
+        noise_median_ms: noise.map(|noise| noise.median),
         hits: hits.map(HitsVerdict::from),
         classes: classes.map(ClassVerdict::from).collect(),
     };

@@ -101,6 +101,18 @@ enum Sizes {
 }
 
 impl Sizes {
+    /// Draws a size in sectors, which may be 0; 0 if the size is that of a track.
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Track => 0,
+            Sizes::Drawn { values, round } => {
+                let size = u64::try_from(values.sample_integer(rng)).unwrap_or(0);
+                size.div_ceil(*round).saturating_mul(*round)
+            }
+        }
+    }
+
     /// The smallest size that can be drawn, in sectors; 1 if the size is that of a track.
     fn min_size(&self) -> u64 {
         match self {
@@ -175,7 +187,19 @@ impl<'a> RequestGenerator<'a> {
                             format!("expected sizes from 1 to {longest} sectors"),
                         ));
                     }
-                    Sizes::Drawn { values, round }
+                    let sizes = Sizes::Drawn { values, round };
+                    let mut trial = Rng::new(0);
+                    let mut draws = (0..REJECTED_DRAWS_MAX).map(|_| sizes.draw(&mut trial));
+                    if !draws.any(|size| (1..=longest).contains(&size)) {
+                        return Err(value_error(
+                            "size",
+                            length,
+                            format!(
+                                "expected sizes from 1 to {longest} sectors, but none of {REJECTED_DRAWS_MAX} drawn sizes is"
+                            ),
+                        ));
+                    }
+                    sizes
                 }
             }
         };
@@ -320,16 +344,11 @@ impl<'a> RequestGenerator<'a> {
 
     fn draw_size(&mut self, near: u64) -> u64 {
         match &self.sizes {
-            Sizes::Fixed(size) => *size,
             Sizes::Track if near < self.tracks.capacity().0 => {
                 let (start, end) = self.tracks.track_bounds(Lbn(near));
                 end.0 - start.0
             }
-            Sizes::Track => 0,
-            Sizes::Drawn { values, round } => {
-                let size = u64::try_from(values.sample_integer(&mut self.rng)).unwrap_or(0);
-                size.div_ceil(*round).saturating_mul(*round)
-            }
+            sizes => sizes.draw(&mut self.rng),
         }
     }
 

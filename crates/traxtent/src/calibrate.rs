@@ -21,6 +21,7 @@ use crate::parse::output_file;
 use crate::progress::Progress;
 use crate::sim::TraceArguments;
 use crate::table::{Side, Table};
+use crate::validate::noise;
 
 /// Fit the figures of a drive's profile to the measured response times of traces
 ///
@@ -108,7 +109,7 @@ struct PartJson {
 struct JudgementJson {
     requests: usize,
     rms_ms: f64,
-    noise_p95_ms: f64,
+    noise_p95_ms: Option<f64>,
     reads: usize,
     disagreement: f64,
     classes: Vec<ClassVerdict>,
@@ -356,7 +357,7 @@ fn part_table(found: &Calibration) -> Table {
             after.requests.to_string(),
             format!("{:.3} ms", before.demerit_ms),
             format!("{:.3} ms", after.demerit_ms),
-            format!("{:.3} ms", after.noise_p95_ms),
+            noise(after.noise_p95_ms),
             format!("{:.2} %", before.disagreement() * 100.0),
             format!("{:.2} %", after.disagreement() * 100.0),
         ]);

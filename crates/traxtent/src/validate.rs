@@ -28,7 +28,8 @@ use crate::table::{Side, Table};
 /// in ms and as a share of the measured mean. BINNED is the demerit computed from histograms, as by
 /// DiskSim's tool `rms`; compare it with DiskSim's figures. NOISE is the demerit that a
 /// perfect model would stay below in 19 cases of 20: that of the measured times against random
-/// samples of themselves (in blocks of 100 requests; the seed is 1).
+/// samples of themselves (in blocks of 100 requests; the seed is 1). Without more than 100 requests,
+/// it is not known.
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size
@@ -131,7 +132,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
             format!("{:.3} ms", verdict.rms_ms),
             format!("{:.1} %", verdict.rms_share * 100.0),
             format!("{:.3} ms", verdict.rms_binned_ms),
-            format!("{:.3} ms", verdict.noise_p95_ms),
+            noise(verdict.noise_p95_ms),
         ]);
     }
     let mut out = output::stdout();
@@ -142,6 +143,11 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
     class_table(verdicts).write(&mut out)?;
     out.flush()?;
     output::finish(out)
+}
+
+/// Formats a noise; a dash if it is not known.
+pub(crate) fn noise(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"))
 }
 
 /// Returns the table of reads, by whether the model and the drive served them from the buffer.

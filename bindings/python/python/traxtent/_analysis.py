@@ -29,8 +29,9 @@ class Verdict:
         rms_share: The demerit as a share of the measured mean.
         mean_ms: The mean of the simulated response times.
         measured_mean_ms: The mean of the measured response times.
-        noise_p95_ms: The demerit that a perfect model would stay below in 19 cases of 20.
-        noise_median_ms: The median of the demerits of perfect models.
+        noise_p95_ms: The demerit that a perfect model would stay below in 19 cases of 20, or
+            None for 100 requests or fewer.
+        noise_median_ms: The median of the demerits of perfect models, or None as above.
         hits: The agreement on reads from the buffer, or None if it cannot be determined.
         classes: The agreement for each class of requests.
 
@@ -45,8 +46,8 @@ class Verdict:
     rms_share: float
     mean_ms: float
     measured_mean_ms: float
-    noise_p95_ms: float
-    noise_median_ms: float
+    noise_p95_ms: float | None
+    noise_median_ms: float | None
     hits: Mapping[str, Any] | None = field(repr=False)
     classes: tuple[Mapping[str, Any], ...] = field(repr=False)
 

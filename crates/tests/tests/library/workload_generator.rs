@@ -390,6 +390,14 @@ fn misfits() {
             format!("expected sizes from 1 to {capacity} sectors"),
         ),
         (
+            "random,size=normal:1000:1,lbns=0..8".to_owned(),
+            "expected sizes from 1 to 8 sectors, but none of 1000 drawn sizes is".to_owned(),
+        ),
+        (
+            "random,size=choice:8@0/16@1,lbns=0..8".to_owned(),
+            "expected sizes from 1 to 8 sectors, but none of 1000 drawn sizes is".to_owned(),
+        ),
+        (
             "random,size=20,lbns=1..21".to_owned(),
             "no aligned request fits the 20 LBNs from 1; with align=none".to_owned(),
         ),

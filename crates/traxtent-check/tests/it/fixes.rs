@@ -413,6 +413,33 @@ fn which_partition_moves_first() {
     assert_eq!(first, ["echo '2048,14329' | sfdisk --move-data -N 1 @"]);
 }
 
+/// Is it said that a boot sector keeps the old start, if the content that a command moves has one
+/// with that field?
+#[test]
+fn boot_sectors_keep_the_old_start() {
+    let sfdisk = testkit::tool!("sfdisk");
+    for (offset, signature, says) in [
+        (3, &b"NTFS    "[..], Some("`partclone.ntfsfixboot -w`")),
+        (3, b"EXFAT   ", Some("install the boot loader")),
+        (0x36, b"FAT16   ", Some("install the boot loader")),
+        (0x52, b"FAT32   ", Some("install the boot loader")),
+        (3, b"-FVE-FS-", None),
+    ] {
+        let image = Image::new(32 * MIB);
+        image.run(&sfdisk, &["-q", "@"], "label: dos\nstart=63,size=40000\n");
+        image.write(63 * 512 + offset, signature);
+        let rows = findings(&image.stack(), None, None, &[]);
+        let row = rows
+            .iter()
+            .find(|row| row.finding.rule == Rule::PartitionStart)
+            .unwrap();
+        assert!(commands(row)[0].contains("--move-data"), "{row:#?}");
+        let note = &row.fix.as_ref().unwrap().note;
+        assert_eq!(note.contains("its old start"), says.is_some(), "{note}");
+        assert!(note.contains(says.unwrap_or_default()), "{note}");
+    }
+}
+
 /// If a partition's start is misaligned too, is no command printed that shortens it, whether the
 /// fix of the start has commands, is advice, or is ignored? Is one printed if the start is aligned?
 #[test]

@@ -75,9 +75,13 @@ pub const NOISE_SAMPLES: usize = 200;
 
 /// Returns the noise floor of measured times, given in the order of the requests: the demerit of
 /// the times against samples of themselves, each drawn in blocks with replacement (block bootstrap;
-/// Kuensch, The Annals of Statistics 17(3), 1989). Returns `None` if there are no times.
+/// Kuensch, The Annals of Statistics 17(3), 1989). Returns `None` if there is only one block, whose
+/// samples all equal the times.
 pub fn noise_floor(measured: &[f64], rng: &mut Rng) -> Option<NoiseFloor> {
     let blocks: Vec<&[f64]> = measured.chunks(NOISE_BLOCK).collect();
+    if blocks.len() < 2 {
+        return None;
+    }
     let mut sorted = measured.to_vec();
     let mut found = Vec::with_capacity(NOISE_SAMPLES);
     for _ in 0..NOISE_SAMPLES {

@@ -50,6 +50,25 @@ pub(super) fn too_long(kind: &Kind) -> Option<String> {
     })
 }
 
+/// Returns the advice for a content whose boot sector states the start of its partition, which a
+/// move of the data does not change: NTFS and FAT at byte 0x1C ("hidden sectors"), exFAT at byte
+/// 0x40 (`PartitionOffset`). Only code that boots through the BIOS uses the field (Microsoft's
+/// specifications of FAT and exFAT; partclone.ntfsfixboot(8)).
+pub(super) fn if_moved(kind: &Kind) -> &'static str {
+    let Kind::Unknown(Unknown::Named(name)) = kind else {
+        return "";
+    };
+    match name.as_str() {
+        "NTFS" => {
+            "; its boot sector states its old start, with which Windows may not boot from it: after the move, run `partclone.ntfsfixboot -w` on the partition"
+        }
+        "FAT" | "exFAT" => {
+            "; its boot sector states its old start: if a BIOS boots a system from it, install the boot loader of that system again after the move"
+        }
+        _ => "",
+    }
+}
+
 /// Returns the alternative to restoring the length of a layer that is too short for its content.
 pub(super) fn if_cut_short(kind: &Kind) -> &'static str {
     match kind {

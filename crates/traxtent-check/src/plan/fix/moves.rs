@@ -37,6 +37,8 @@ impl FindingContext<'_> {
         if !fix.commands.is_empty() {
             let instead = "recreate the partition instead of moving it";
             fix.note += &self.unless_recreated(self.id_of(layer)?, instead);
+            let content = self.content_of(layer);
+            fix.note += content.map_or("", |(_, content)| contents::if_moved(&content.kind));
         }
         Some(fix)
     }
