@@ -250,14 +250,25 @@ impl DeviceNames<'_> {
 }
 
 /// Returns the error for a name that is not that of a device of a `kind`. If it would be an
-/// instance of a block that does not exist, the error is about that.
+/// instance of a block that does not exist, or of one that is not modelled, the error is about that.
 fn no_such(kind: &str, document: &Document, name: &Node) -> ParamError {
     let text = match name.str() {
         Ok(text) => text,
         Err(error) => return error,
     };
-    missing_block(document, text)
-        .unwrap_or_else(|| name.error(format!("there is no {kind} {text:?}")))
+    let block = document
+        .block_of_instance(text)
+        .and_then(|block| document.block(block));
+    let left_out = block.filter(|block| OTHER_DEVICES.contains(&block.kind.as_str()));
+    missing_block(document, text).unwrap_or_else(|| {
+        name.error(match left_out {
+            Some(block) => format!(
+                "{text:?} is a {}, which is not modelled; name disks (disksim_disk or dm_disk)",
+                block.kind
+            ),
+            None => format!("there is no {kind} {text:?}"),
+        })
+    })
 }
 
 impl<'a> Loader<'a> {

@@ -196,8 +196,18 @@ pub fn find_traces(paths: &[PathBuf], drive: Option<&str>, observer: &dyn Observ
     let search = TraceSearch { drive, observer };
     let mut found = FoundTraces::default();
     for path in paths {
-        if let Err(error) = search.add(path, &mut found.pairs) {
+        let mut pairs = Vec::new();
+        if let Err(error) = search.add(path, &mut pairs) {
             found.failures.push((stem(path), error));
+        }
+        for pair in pairs {
+            if found.pairs.iter().any(|other| other.trace == pair.trace) {
+                let why = "is named twice; name each trace once";
+                let error = RunError::at(pair.trace.display(), why);
+                found.failures.push((pair.name, error));
+            } else {
+                found.pairs.push(pair);
+            }
         }
     }
     found

@@ -362,11 +362,11 @@ impl StackTarget {
                 let why = "is a partition; name the whole disk, or use table=none to create the layers in it";
                 return Err(Failure::at(path.display(), why));
             }
-            check_unused(path).map_err(|refusal| Failure::input(refusal.to_string()))?;
+            check_unused(path).map_err(|refusal| Failure::Io(refusal.to_string()))?;
         }
         match &self.node {
             Node::Image(path) if args.device.is_empty() => {
-                check_unused(Path::new(path)).map_err(|refusal| Failure::input(refusal.to_string()))
+                check_unused(Path::new(path)).map_err(|refusal| Failure::Io(refusal.to_string()))
             }
             _ => Ok(()),
         }

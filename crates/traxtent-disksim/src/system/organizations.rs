@@ -57,15 +57,17 @@ impl Loader<'_> {
                 "Parity_disk" => Level::Raid4,
                 "Parity_rotated" => {
                     // Left-symmetric, with parity in chunks as large as those of data.
-                    for (key, only) in [
-                        ("Parity rotation type", 1),
-                        ("Parity stripe unit", i64::from(chunk)),
+                    for (key, only, by) in [
+                        ("Parity rotation type", 1, String::new()),
+                        (
+                            "Parity stripe unit",
+                            i64::from(chunk),
+                            format!(" with \"Stripe unit\" = {chunk}"),
+                        ),
                     ] {
                         let value = block.require(key)?;
                         if value.int()? != only {
-                            return Err(value.error(format!(
-                                "{key}: only {only} is modelled with \"Stripe unit\" = {chunk}"
-                            )));
+                            return Err(value.error(format!("{key}: only {only} is modelled{by}")));
                         }
                     }
                     Level::Raid5

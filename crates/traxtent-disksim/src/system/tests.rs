@@ -579,6 +579,20 @@ fn errors_of_a_workload_name_all_that_is_wrong() {
     }
 }
 
+/// Is a generator on a device that is left out refused for that reason, and not for its name?
+#[test]
+fn a_generator_on_another_device() {
+    let simple = "disksim_simpledisk T {}\ninstantiate [ s0 ] as T\ninstantiate [ disk0";
+    let text = synthetic().replace(
+        "devices = [ disk0 ],\n        Blocking",
+        "devices = [ s0 ],\n        Blocking",
+    );
+    let text = text.replacen("instantiate [ disk0", simple, 1);
+    let error = load(&text, None).unwrap_err().to_string();
+    let says = "f:10: \"s0\" is a disksim_simpledisk, which is not modelled; name disks (disksim_disk or dm_disk)";
+    assert_eq!(error, says);
+}
+
 /// Is there a warning of a missing number of processors, and of two probabilities of which one draw
 /// decides, if their sum exceeds 1?
 #[test]
@@ -681,9 +695,20 @@ fn organizations_are_refused_for_their_cause() {
              array with the disk's number, counted from 0"
                 .to_owned(),
         ),
+        (
+            striped("Array", "Parity_rotated", "disk0, disk1")
+                .replace("type = 1, P", "type = 2, P"),
+            "Parity rotation type: only 1 is modelled".to_owned(),
+        ),
+        (
+            striped("Array", "Parity_rotated", "disk0, disk1")
+                .replace("Parity stripe unit = 1", "Parity stripe unit = 2"),
+            "Parity stripe unit: only 1 is modelled with \"Stripe unit\" = 1".to_owned(),
+        ),
     ] {
         let error = load(&text, None).unwrap_err().to_string();
         assert!(error.contains(&says), "{error}\n{says}");
+        assert!(!error.contains("type: only 1 is modelled "), "{error}");
     }
 }
 

@@ -219,24 +219,30 @@ impl Measure {
 fn announcement(grids: &[MeasuredGrid], identity: &Identity, read_time: Span) -> String {
     let requests = grids.iter().map(|grid| grid.requests(identity));
     let (usual, most) = requests.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let time = |requests: u64| {
-        estimated(Duration::from_millis(
-            (read_time.as_ms() * requests as f64) as u64,
-        ))
-    };
     let what = if grids.iter().any(|grid| grid.writes()) {
         "it reads, and writes to --scratch"
     } else {
         "it only reads"
     };
-    let usually = format!("about {} for {}", time(usual), Count(usual, "request"));
+    format!("{what}; {}", times_of(usual, most, read_time))
+}
+
+/// Returns the times that the `usual` and the largest number of requests take.
+fn times_of(usual: u64, most: u64, read_time: Span) -> String {
+    let time = |requests: u64| Duration::from_millis((read_time.as_ms() * requests as f64) as u64);
+    let about = match time(usual) {
+        short if short < Duration::from_secs(1) => "",
+        _ => "about ",
+    };
+    let (usual_time, most_time) = (estimated(time(usual)), estimated(time(most)));
+    let usually = format!("{about}{usual_time} for {}", Count(usual, "request"));
     if most == usual {
-        return format!("{what}; {usually}");
+        usually
+    } else if most_time == usual_time {
+        format!("{usually}, or for up to {most} if times vary")
+    } else {
+        format!("{usually}, or up to {most_time} for {most} if times vary")
     }
-    format!(
-        "{what}; {usually}, or up to {} for {most} if times vary",
-        time(most)
-    )
 }
 
 /// Refuses to overwrite this project's volumes. The kernel does not recognize them, so it considers
@@ -327,6 +333,31 @@ mod tests {
     use traxtent_units::Sectors;
 
     use super::*;
+
+    /// Is each time announced once, and is a short one not called approximate?
+    #[test]
+    fn announced_times() {
+        for (usual, most, says) in [
+            (
+                3,
+                9,
+                "less than a second for 3 requests, or for up to 9 if times vary",
+            ),
+            (3, 3, "less than a second for 3 requests"),
+            (
+                9,
+                900,
+                "less than a second for 9 requests, or up to 9 s for 900 if times vary",
+            ),
+            (
+                500,
+                900,
+                "about 5 s for 500 requests, or up to 9 s for 900 if times vary",
+            ),
+        ] {
+            assert_eq!(times_of(usual, most, Span::from_ms(10.0)), says);
+        }
+    }
 
     /// Does the announcement say what is done and how long it takes, for reads alone and with
     /// writes?

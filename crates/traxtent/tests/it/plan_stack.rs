@@ -104,7 +104,7 @@ fn devices_that_would_be_destroyed_by_mistake() {
         mounted,
     ];
     let answer = traxtent(&arguments);
-    assert_eq!(answer.status, 2, "{mounted}: {}", answer.out);
+    assert_eq!(answer.status, 3, "{mounted}: {}", answer.out);
     assert!(answer.err.contains(" is mounted on "), "{}", answer.err);
 }
 

@@ -324,7 +324,18 @@ fn a_trace_without_measured_times() {
     assert!(row.unwrap().trim_end().ends_with(" -"), "{}", answer.out);
     let says = "plain.trace: has no measured times";
     assert!(answer.err.contains(says), "{}", answer.err);
+    // A trace that is named twice, once by its directory, is compared once.
     let folder = folder.path().to_str().unwrap();
+    let answer = traxtent(&[&validate[..], &["--quiet", &measured, folder]].concat());
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    let says = "measured.trace: is named twice; name each trace once";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert_eq!(
+        answer.out.matches("measured  ").count(),
+        2,
+        "{}",
+        answer.out
+    );
     let answer = traxtent(&[&validate[..], &[folder]].concat());
     assert_eq!(answer.status, 0, "{}", answer.err);
     let says = "plain.trace: omitted, because it has no measured times";
