@@ -153,7 +153,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         return Ok(None);
     };
     if step <= 0.0 || to < from {
-        return Err(format!("{text}: a range must ascend, with a step above 0"));
+        return Err("a range must ascend, with a step above 0".to_owned());
     }
     // Values have as many decimals as the most precise of the ends and the step, so that
     // 0.1..0.3:0.1 does not contain 0.30000000000000004.
@@ -164,12 +164,12 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         .unwrap_or(0);
     if decimals > DECIMALS_MAX {
         return Err(format!(
-            "{text}: more than {DECIMALS_MAX} digits after the decimal point"
+            "more than {DECIMALS_MAX} digits after the decimal point"
         ));
     }
     let count = ((to - from) / step + 1e-9).floor();
     if count >= POINTS_MAX as f64 {
-        return Err(format!("{text}: more than {POINTS_MAX} values"));
+        return Err(format!("more than {POINTS_MAX} values"));
     }
     let value = |index: u32| format!("{:.decimals$}", from + f64::from(index) * step);
     Ok(Some((0..=count as u32).map(value).collect()))

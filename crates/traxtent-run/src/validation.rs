@@ -387,6 +387,10 @@ pub fn compare_on(
     observer: &dyn Observer,
 ) -> Result<Option<Comparison>> {
     let trace = pair.trace.display();
+    let unmeasured = match plan.device {
+        Some(device) => format!("has no measured times of device {device}"),
+        None => "has no measured times".to_owned(),
+    };
     match replay(pair, machine, plan, observer)? {
         Some(replayed) => {
             let comparison = judge(pair.name.clone(), replayed);
@@ -399,10 +403,9 @@ pub fn compare_on(
             }
             Ok(Some(comparison))
         }
-        None if pair.is_named => Err(RunError::at(trace, "has no measured times")),
+        None if pair.is_named => Err(RunError::at(trace, unmeasured)),
         None => {
-            let why = "omitted, because it has no measured times";
-            observer.note(&format!("{trace}: {why}"));
+            observer.note(&format!("{trace}: omitted, because it {unmeasured}"));
             Ok(None)
         }
     }

@@ -188,6 +188,8 @@ pub struct Trace {
     several: Vec<String>,
     /// The number of records returned so far.
     returned: u64,
+    /// Whether all records have been read.
+    has_ended: bool,
     /// The number of records for devices that the DiskSim parameters do not map.
     misplaced: u64,
     /// The first devices that were excluded.
@@ -240,6 +242,7 @@ impl Trace {
             sole: None,
             several: Vec::new(),
             returned: 0,
+            has_ended: false,
             misplaced: 0,
             others: BTreeSet::new(),
         }
@@ -291,7 +294,7 @@ impl Trace {
         let order = order.map(|warning| warning.to_string());
         let absent = self
             .only
-            .filter(|_| self.returned == 0 && self.misplaced == 0);
+            .filter(|_| self.has_ended && self.returned == 0 && self.misplaced == 0);
         let absent = absent.map(|only| {
             let others: Vec<String> = self.others.iter().map(u32::to_string).collect();
             match others.is_empty() {
@@ -302,7 +305,10 @@ impl Trace {
                 ),
             }
         });
+        let values = self.reader.absent_values();
+        let values = values.into_iter().map(|values| values.to_string());
         let doubts = [gaps, responses, order, absent].into_iter().flatten();
+        let doubts = doubts.chain(values);
         doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
     }
 
@@ -374,9 +380,13 @@ impl Iterator for Trace {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let mut record = match self.reader.next()? {
-                Ok(record) => record,
-                Err(error) => return Some(Err(error)),
+            let mut record = match self.reader.next() {
+                Some(Ok(record)) => record,
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    self.has_ended = true;
+                    return None;
+                }
             };
             if self.only.is_some_and(|only| only != record.device) {
                 if self.others.len() < DEVICES_NOTED {

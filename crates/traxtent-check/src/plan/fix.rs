@@ -172,11 +172,30 @@ impl FindingContext<'_> {
             )),
             Rule::UnknownContent => self.container().or_else(|| self.incomplete_group()),
             Rule::ArrayIncomplete if self.layer.node.is_none() => {
-                Some(note_only("name the images of all members together"))
+                Some(note_only(match self.has_unused_member() {
+                    true => {
+                        "a member that was given is not used (see older-metadata); if others are missing too, name the images of all together"
+                    }
+                    false => "name the images of all members together",
+                }))
             }
             Rule::TrackCrossing => self.crossing(),
             _ => None,
         }
+    }
+
+    /// Returns whether a member of this array was given that the array does not use.
+    fn has_unused_member(&self) -> bool {
+        let array = |id| match &self.stack.layer(id).kind {
+            Kind::MdMember(member) => Some(&member.array),
+            _ => None,
+        };
+        let own = self.layer.on.first().and_then(|on| array(on.layer));
+        let mut unused = self
+            .findings
+            .iter()
+            .filter(|one| one.rule == Rule::OlderMetadata);
+        own.is_some() && unused.any(|one| array(one.layer) == own)
     }
 
     /// Returns the fix for blocks or extents that span track boundaries, if there are any.

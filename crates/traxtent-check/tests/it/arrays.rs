@@ -501,6 +501,26 @@ fn older_members() {
         "{notes:?}"
     );
     assert!(notes.contains(&says.to_owned()), "{notes:?}");
+    // The advice is to name the others only if none was given in vain.
+    for (paths, says) in [
+        (
+            &paths[..],
+            "a member that was given is not used (see older-metadata)",
+        ),
+        (&paths[..1], "name the images of all members together"),
+    ] {
+        let rows = traxtent_check::findings(
+            &examine_images(paths, &StatedDrive::default()),
+            None,
+            None,
+            &[],
+        );
+        let row = rows
+            .iter()
+            .find(|row| row.finding.rule == Rule::ArrayIncomplete);
+        let fix = row.and_then(|row| row.fix.as_ref()).unwrap();
+        assert!(fix.note.starts_with(says), "{}", fix.note);
+    }
     let (image, mut paths) = members(MEMBER, &[]);
     let third = Superblock {
         member: 2,

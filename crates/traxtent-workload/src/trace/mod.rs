@@ -312,6 +312,15 @@ impl<R: BufRead> TraceReader<R> {
         names.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
+    /// The values of the conditions on lines ([`ColumnText::filters`]) that no line has, by
+    /// condition; available once the trace has ended.
+    pub fn absent_values(&self) -> Vec<TraceError> {
+        match &self.parser {
+            Parser::Columns(columns) => columns.absent_values(),
+            _ => Vec::new(),
+        }
+    }
+
     /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] gaps have been read or
     /// the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {

@@ -164,11 +164,14 @@ fn write_fix<'a>(
     }
 }
 
-/// Returns the title of a layer with the drive that it lies on, if it lies in one piece.
+/// Returns the title of a layer with the drive that it lies on, if it lies in one piece and the
+/// title does not name the drive.
 fn with_drive(stack: &Stack, id: LayerId) -> String {
     let title = stack.title(id);
     match stack.in_one_piece(id) {
-        Some((drive, _)) if drive != id => format!("{title} of {}", stack.layer(drive).name),
+        Some((drive, _)) if !title.ends_with(&stack.layer(drive).name) => {
+            format!("{title} of {}", stack.layer(drive).name)
+        }
         _ => title,
     }
 }

@@ -345,6 +345,20 @@ fn equal_notes() {
     assert_eq!(text.matches(again).count(), 1, "{text}");
 }
 
+/// Is a layer whose title names its drive called by its title alone?
+#[test]
+fn equal_notes_of_tables() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    image(&folder, &[2048]).unwrap();
+    let copy = folder.path().join("copy.img");
+    fs::copy(folder.path().join("disk.img"), copy).unwrap();
+    let check = ["check", "disk.img", "copy.img", "--logical-sector", "4096"];
+    let text = traxtent_in(folder.path(), &check).out;
+    let again = "fix: the same as for the GPT in disk.img above\n";
+    assert_eq!(text.matches(again).count(), 1, "{text}");
+}
+
 /// Runs a shell script in a directory, with a modelled drive as a block device in `$loop`. Returns
 /// its output, or an error if the host lacks the tools or the permission, or if the script fails.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {

@@ -117,6 +117,15 @@ impl Columns {
         self.devices.numbered()
     }
 
+    /// Returns an error for each condition of which no line had some values; none until the file
+    /// has ended.
+    pub(super) fn absent_values(&self) -> Vec<TraceError> {
+        match self.ended {
+            true => self.selection.absent(&self.spec),
+            false => Vec::new(),
+        }
+    }
+
     pub(super) fn records_pauses(&self) -> bool {
         self.spec.pause.is_some()
     }

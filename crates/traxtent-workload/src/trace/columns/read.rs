@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::spec::{BlockColumn, BlockUnit, ColumnId, ColumnSpec, Delimiter, TimeColumn};
+use super::spec::{
+    BlockColumn, BlockUnit, ColumnFilter, ColumnId, ColumnSpec, Delimiter, TimeColumn,
+};
 use super::{PLACE_BYTES, PlacedDrive};
 use crate::trace::TraceRecord;
 use crate::trace::error::TraceError;
@@ -217,12 +219,12 @@ impl<'a> Row<'a> {
         self.line.field(field, self.text(place), expected)
     }
 
-    /// Returns, for each condition, whether the line fulfils it.
-    pub(super) fn conditions(&self) -> impl Iterator<Item = bool> {
+    /// Returns, for each condition, which of its values the line has; `None` if it has none.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = Option<usize>> {
         let filters = self.layout.filters.iter().zip(&self.spec.filters);
         filters.map(|(&place, filter)| {
             let value = self.text(place);
-            filter.values.iter().any(|wanted| wanted == value)
+            filter.values.iter().position(|wanted| wanted == value)
         })
     }
 
@@ -434,8 +436,8 @@ fn hash(text: &str) -> u64 {
 
 /// The lines that fulfil the conditions.
 pub(super) struct Selection {
-    /// For each condition, whether a line fulfilled it. Not updated once a line was selected.
-    is_met: Vec<bool>,
+    /// For each condition and each of its values, whether a line had it.
+    is_met: Vec<Vec<bool>>,
     has_lines: bool,
     has_selected: bool,
 }
@@ -443,7 +445,11 @@ pub(super) struct Selection {
 impl Selection {
     pub(super) fn new(spec: &ColumnSpec) -> Selection {
         Selection {
-            is_met: vec![false; spec.filters.len()],
+            is_met: spec
+                .filters
+                .iter()
+                .map(|filter| vec![false; filter.values.len()])
+                .collect(),
             has_lines: false,
             has_selected: false,
         }
@@ -451,17 +457,31 @@ impl Selection {
 
     /// Returns whether a line fulfils all conditions.
     pub(super) fn selects(&mut self, row: &Row<'_>) -> bool {
-        if self.has_selected {
-            return row.conditions().all(|fulfilled| fulfilled);
-        }
         self.has_lines = true;
         let mut all = true;
-        for (is_met, fulfilled) in self.is_met.iter_mut().zip(row.conditions()) {
-            *is_met |= fulfilled;
-            all &= fulfilled;
+        for (is_met, found) in self.is_met.iter_mut().zip(row.conditions()) {
+            match found {
+                Some(value) => is_met[value] = true,
+                None => all = false,
+            }
         }
-        self.has_selected = all;
+        self.has_selected |= all;
         all
+    }
+
+    /// Returns an error for each condition of which no line had some values.
+    pub(super) fn absent(&self, spec: &ColumnSpec) -> Vec<TraceError> {
+        let filters = self.is_met.iter().zip(&spec.filters);
+        let absent = filters.filter_map(|(is_met, filter)| {
+            let values = filter.values.iter().zip(is_met).enumerate();
+            let absent = values.filter(|(at, (value, is_met))| {
+                // Only the first of equal values is met.
+                !**is_met && !filter.values[..*at].contains(value)
+            });
+            let absent: Vec<&str> = absent.map(|(_, (value, _))| value.as_str()).collect();
+            (!absent.is_empty()).then(|| no_line_has(filter, &absent))
+        });
+        absent.collect()
     }
 
     /// Checks at the end of the file that a line was selected, if there were any.
@@ -470,13 +490,21 @@ impl Selection {
             return Ok(());
         }
         let mut filters = self.is_met.iter().zip(&spec.filters);
-        Err(match filters.find(|(is_met, _)| !**is_met) {
-            Some((_, filter)) => TraceError::NoLineHas {
-                condition: format!("{}={}", filter.column, filter.values.join(",")),
-                values: filter.values.len(),
-            },
+        Err(match filters.find(|(is_met, _)| !is_met.contains(&true)) {
+            Some((_, filter)) => {
+                let values: Vec<&str> = filter.values.iter().map(String::as_str).collect();
+                no_line_has(filter, &values)
+            }
             None => TraceError::NoLineSelected,
         })
+    }
+}
+
+/// Returns the error for `values` of a condition that no line has.
+fn no_line_has(filter: &ColumnFilter, values: &[&str]) -> TraceError {
+    TraceError::NoLineHas {
+        condition: format!("{}={}", filter.column, values.join(",")),
+        values: values.len(),
     }
 }
 
