@@ -235,9 +235,9 @@ fn drives_that_differ() {
         Loop::attach_with(&image, &["--sector-size", sector])
     };
     let drives = [
-        attach("a", 64, "512"),
-        attach("b", 48, "512"),
-        attach("c", 64, "4096"),
+        attach("a", 164, "512"),
+        attach("b", 148, "512"),
+        attach("c", 164, "4096"),
     ];
     let [Some(large), Some(small), Some(other)] = &drives else {
         testkit::skip!("no loop device can be attached");
@@ -260,14 +260,14 @@ fn drives_that_differ() {
     for target in [large.name(), small.name()] {
         let answer = plan(target, [small.name(), large.name()]);
         assert_eq!(answer.status, 0, "{}", answer.err);
-        let note = format!("# {} is the smallest drive, with 98304 LBNs", small.name());
+        let note = format!("# {} is the smallest drive, with 303104 LBNs", small.name());
         assert!(answer.out.contains(&note), "{}", answer.out);
-        // 46 MiB: 1 MiB precedes the partition, and the second GPT follows it.
-        assert_eq!(answer.out.matches("start=2048, size=94208,").count(), 2);
+        // 146 MiB: 1 MiB precedes the partition, and the second GPT follows it.
+        assert_eq!(answer.out.matches("start=2048, size=299008,").count(), 2);
     }
     // A plan for a drive that is too small, and for one that is missing.
     for (second, why) in [
-        (small.name(), "not a drive of 129057 or more sectors"),
+        (small.name(), "not a drive of 333857 or more sectors"),
         ("/dev/nonexistent", "there is no such block device"),
     ] {
         let script = plan(large.name(), [large.name(), "/dev/sdzz"]).out;
@@ -313,7 +313,7 @@ fn a_script_for_other_content() {
         };
         let of_device = traxtent(&["plan", "stack", device.name(), "--for", "fs=ext4"]).out;
         refused(&of_image, "a b.img: is in use as a loop device");
-        assert_eq!(plan().status, 2, "{}", plan().err);
+        assert_eq!(plan().status, 3, "{}", plan().err);
         assert!(plan().err.contains("in use"), "{}", plan().err);
         let made = Command::new("mkfs.ext4")
             .args(["-q", device.name()])

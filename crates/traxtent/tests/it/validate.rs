@@ -332,7 +332,7 @@ fn a_trace_without_measured_times() {
     assert!(answer.err.contains(says), "{}", answer.err);
     assert_eq!(
         answer.out.matches("measured  ").count(),
-        2,
+        3,
         "{}",
         answer.out
     );

@@ -118,7 +118,7 @@ impl Columns {
     }
 
     /// Returns an error for each condition of which no line had some values; none until the file
-    /// has ended.
+    /// has ended with a selected line.
     pub(super) fn absent_values(&self) -> Vec<TraceError> {
         match self.ended {
             true => self.selection.absent(&self.spec),

@@ -469,9 +469,11 @@ impl Selection {
         all
     }
 
-    /// Returns an error for each condition of which no line had some values.
+    /// Returns an error for each condition of which no line had some values; none if no line was
+    /// selected, which [`Selection::check`] reports.
     pub(super) fn absent(&self, spec: &ColumnSpec) -> Vec<TraceError> {
         let filters = self.is_met.iter().zip(&spec.filters);
+        let filters = filters.filter(|_| self.has_selected);
         let absent = filters.filter_map(|(is_met, filter)| {
             let values = filter.values.iter().zip(is_met).enumerate();
             let absent = values.filter(|(at, (value, is_met))| {
