@@ -129,6 +129,8 @@ def rendered(name: str, notebook: Any) -> tuple[str, dict[str, bytes]]:
     imported = re.findall(r"^import (matplotlib|pandas|polars)\b", "\n".join(parts), re.MULTILINE)
     packages = ["[the package](../python.md#install)", "`jupyter`"]
     packages += [f"`{package}`" for package in imported]
+    if "pandas" in imported:
+        packages.append("`pyarrow`")  # DataFrame.from_arrow imports it.
     parts.insert(1, f"{source}\nTo run it, install {', '.join(packages[:-1])} and {packages[-1]}.")
     return "\n\n".join(parts) + "\n", pictures
 

@@ -250,7 +250,8 @@ impl DeviceNames<'_> {
 }
 
 /// Returns the error for a name that is not that of a device of a `kind`. If it would be an
-/// instance of a block that does not exist, or of one that is not modelled, the error is about that.
+/// instance of a block that does not exist, or of one that is not modelled, the error is about
+/// that.
 fn no_such(kind: &str, document: &Document, name: &Node) -> ParamError {
     let text = match name.str() {
         Ok(text) => text,

@@ -199,8 +199,9 @@ mod tests {
     }
 
     /// Is the revolution, not a multiple or a fraction of it, found to a part in ten thousand at
-    /// speeds from 3,600 to 15,000 RPM, even if seconds pass between completions? Is none found only
-    /// if almost a quarter of the completions, or more, did not follow the previous one on time?
+    /// speeds from 3,600 to 15,000 RPM, even if seconds pass between completions? Is none found
+    /// only if almost a quarter of the completions, or more, did not follow the previous one on
+    /// time?
     #[test]
     fn revolutions_are_found() {
         for seed in 0..testkit::repeats(20) {

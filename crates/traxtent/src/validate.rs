@@ -28,8 +28,8 @@ use crate::table::{Side, Table};
 /// in ms and as a share of the measured mean. BINNED is the demerit computed from histograms, as by
 /// DiskSim's tool `rms`; compare it with DiskSim's figures. NOISE is the demerit that a
 /// perfect model would stay below in 19 cases of 20: that of the measured times against random
-/// samples of themselves (in blocks of 100 requests; the seed is 1). Without more than 100 requests,
-/// it is not known.
+/// samples of themselves (in blocks of 100 requests; the seed is 1). Without more than 100
+/// requests, it is not known.
 ///
 /// The second table compares read by read: whether the model and the real drive served it from the
 /// buffer. A measured read counts as a hit if it took at most 0.5 ms longer than a hit of its size

@@ -224,8 +224,8 @@ fn recipes_run_and_check_clean() {
     }
 }
 
-/// Is a stack refused if its drives are too small for one of its layers, and planned at the smallest
-/// size? Do mkfs.xfs and mkfs.btrfs, with the options of the recipe, have the same bound?
+/// Is a stack refused if its drives are too small for one of its layers, and planned at the
+/// smallest size? Do mkfs.xfs and mkfs.btrfs, with the options of the recipe, have the same bound?
 #[test]
 fn drives_too_small_for_a_layer() {
     const MIB: u64 = 1 << 20;

@@ -284,8 +284,9 @@ fn irregular_drives_once_missed_are_exact() {
     }
 }
 
-/// Returns the first LBN of each row of remapped LBNs that does not lie directly before or after its
-/// own bad slots. A row that does is where slipping would have put it, so a probe need not list it.
+/// Returns the first LBN of each row of remapped LBNs that does not lie directly before or after
+/// its own bad slots. A row that does is where slipping would have put it, so a probe need not list
+/// it.
 fn missing_but_apart(remapped: &[Lbn], target: &mut SimTarget) -> Vec<Lbn> {
     let defects = target.defects().unwrap();
     let is_bad = |place| defects.grown.contains(&place) || defects.primary.contains(&place);
@@ -305,8 +306,8 @@ fn missing_but_apart(remapped: &[Lbn], target: &mut SimTarget) -> Vec<Lbn> {
 }
 
 /// Do `tree` and `angle` list all remapped LBNs, including those within tracks that they only
-/// predict, except LBNs that lie where slipping would have put them? Does `angle` report that it cannot count them if a drive has neither translation nor
-/// defect lists?
+/// predict, except LBNs that lie where slipping would have put them? Does `angle` report that it
+/// cannot count them if a drive has neither translation nor defect lists?
 #[test]
 fn remapped_lbns_are_listed() {
     for layouts in Layouts::ALL {

@@ -29,8 +29,9 @@ use super::session::{GUARDIAN_VARIABLE, exit_with};
 use crate::failure::{Failure, Result};
 use crate::invocation;
 
-/// The time within which the child should exit after it has shut down its sockets.
-const LINGERING: Duration = Duration::from_millis(200);
+/// The time within which the child should exit after it has shut down its sockets. The kernel needs
+/// seconds to free a large file that has been deleted.
+const LINGERING: Duration = Duration::from_secs(3);
 
 /// An event of the child.
 enum Event {
@@ -101,7 +102,7 @@ fn guard(folder: &Path) -> Result<()> {
             _ => {
                 return Err(Failure::Io(format!(
                     "the server (process {id}) has stopped serving, but the kernel keeps it until \
-                     the member responds"
+                     the member responds, or until the space of a deleted member is free"
                 )));
             }
         },

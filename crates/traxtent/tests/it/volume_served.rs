@@ -82,8 +82,8 @@ fn failures_are_reported() {
     );
 }
 
-/// Is a member's file that is deleted while the volume is served named by `status`, and by a warning
-/// at the end, but not if the member was marked as failed before?
+/// Is a member's file that is deleted while the volume is served named by `status`, and by a
+/// warning at the end, but not if the member was marked as failed before?
 #[test]
 fn a_deleted_member_is_reported() {
     let folder = TempDir::new().unwrap();

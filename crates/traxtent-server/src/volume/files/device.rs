@@ -261,7 +261,8 @@ impl Device {
     }
 
     /// Returns whether the device is a file that has been deleted: its data is lost once it is
-    /// closed. Only the kernel's name of the open file is read, which never waits for a file system.
+    /// closed. Only the kernel's name of the open file is read, which never waits for a file
+    /// system.
     pub fn is_deleted(&self) -> bool {
         const MARK: &[u8] = b" (deleted)";
         let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
