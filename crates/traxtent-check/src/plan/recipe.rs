@@ -1,18 +1,20 @@
 //! The commands that make a stack from scratch, with every layer aligned to those below.
 
+mod error;
 mod free_names;
 pub mod script;
 
 use serde::Serialize;
-use traxtent_layout::{LayoutError, Partition};
-use traxtent_units::{Count, Lbn};
+use traxtent_layout::Partition;
+use traxtent_units::Lbn;
 
 use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
 use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
 use super::target_drive::{
     ALIGNMENT_BYTES, DriveProperties, GPT_TAIL_LBNS, PartitionPlace, StartReason,
 };
-use crate::rules::bytes;
+
+pub use error::StackPlanError;
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.
@@ -99,81 +101,6 @@ pub struct BadBlockFile {
     /// The list, and the parameters that mke2fs needs with it.
     #[serde(skip)]
     pub list: BadBlocks,
-}
-
-/// The reason why a stack cannot be planned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StackPlanError {
-    /// The file-system block is smaller than a physical sector.
-    #[error(
-        "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use block={physical_bytes}"
-    )]
-    BlockBelowSector {
-        /// The block size of the file system.
-        block_bytes: u32,
-        /// The physical sector size of the drive.
-        physical_bytes: u32,
-    },
-    /// The sector of LUKS is smaller than a physical sector.
-    #[error(
-        "encrypted sectors of {sector_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use luks={}",
-        physical_bytes.min(&4096)
-    )]
-    LuksBelowSector {
-        /// The sector size of LUKS.
-        sector_bytes: u32,
-        /// The physical sector size of the drive.
-        physical_bytes: u32,
-    },
-    /// The file-system block is smaller than a sector of LUKS.
-    #[error(
-        "blocks of {block_bytes} bytes on encrypted sectors of {sector_bytes}: use luks={block_bytes}"
-    )]
-    BlockBelowLuks {
-        /// The block size of the file system.
-        block_bytes: u32,
-        /// The sector size of LUKS.
-        sector_bytes: u32,
-    },
-    /// The partition ends beyond the sector numbers of an MBR.
-    #[error("an MBR can address only sectors below {}, but the partition ends before LBN {end}; use table=gpt", 1_u64 << 32)]
-    MbrTooShort {
-        /// The first LBN after the partition.
-        end: u64,
-    },
-    /// There is no room for a partition.
-    #[error("has {}, too few for a partition of 1 MiB", Count(*lbns, "sector"))]
-    TooSmall {
-        /// The number of the drive's LBNs.
-        lbns: u64,
-    },
-    /// There is no room for a layer.
-    #[error(
-        "has {}, too few for this stack: {layer} needs {}, but {} are left for it",
-        Count(*lbns, "sector"), bytes(*needed_bytes), bytes(*left_bytes)
-    )]
-    LayerTooSmall {
-        /// The number of the drive's LBNs.
-        lbns: u64,
-        /// The layer.
-        layer: &'static str,
-        /// The minimum size of the device that the layer lies on.
-        needed_bytes: u64,
-        /// The size of that device.
-        left_bytes: u64,
-    },
-    /// The number of device names differs from the number of drives.
-    #[error("the stack needs {}, but {named} named; name each with --device, or change disks= or raid=", Count(*disks, "disk"), named = if *named == 1 { "1 is".to_owned() } else { format!("{named} are") })]
-    Devices {
-        /// The number of drives that the stack needs.
-        disks: u32,
-        /// The number of devices that were named.
-        named: usize,
-    },
-    /// The partition cannot be divided into blocks on the tracks of the map.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
 }
 
 /// Plans a stack. `devices` names the drives as they appear in commands, `list` the file for bad

@@ -13,6 +13,15 @@ use crate::command::{Answer, traxtent_in};
 use crate::guard::Loop;
 use crate::volume::{files, good, volume};
 
+/// Makes the files a, b and c of arbitrary content, which look blank because their first 8 KiB are
+/// zeros.
+fn reused_files(at: &Path) {
+    for name in ["a", "b", "c"] {
+        full_file(&at.join(name), 8 << 20);
+        overwrite(&at.join(name), 0, &[0; 8192]);
+    }
+}
+
 /// Creates a file without zero bytes.
 fn full_file(path: &Path, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at / 7 % 251) as u8 | 1).collect();
@@ -328,10 +337,7 @@ fn a_failure_before_the_sync() {
     let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    for name in ["a", "b", "c"] {
-        full_file(&at.join(name), 8 << 20);
-        overwrite(&at.join(name), 0, &[0; 8192]);
-    }
+    reused_files(at);
     good(at, &format!("{CREATE_RAID_5} --force --json a b c"));
     full_file(&at.join("data"), 1 << 20);
     let script = "truncate -s 1M c; nbdcopy --flush data \"$uri\"";
@@ -369,10 +375,7 @@ fn the_first_scrub_is_a_sync() {
     let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    for name in ["a", "b", "c"] {
-        full_file(&at.join(name), 8 << 20);
-        overwrite(&at.join(name), 0, &[0; 8192]);
-    }
+    reused_files(at);
     let made = good(at, &format!("{CREATE_RAID_5} --force --json a b c"));
     assert_eq!(made["synced_stripes"], 0);
     assert!(
